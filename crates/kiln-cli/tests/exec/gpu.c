@@ -1,4 +1,7 @@
 /* A program on a GPU under `kiln exec --device cuda`; the first argument says which case. It does the same on a GPU and over a stand-in for the driver's library. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
 #include "driver_api.h"
 
 int cuDeviceGetP2PAttribute(int *value, unsigned attribute, int device, int peer);
@@ -328,6 +331,36 @@ static void fills(int with_registered) {
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
 
+/* A thread whose call waits in the driver does not hold up the calls of others: a function of the host may need them. */
+static address there;
+static atomic_int is_done;
+
+static void *waiting(void *context) {
+    OK(cuCtxSetCurrent(context));
+    OK(cuMemcpyHtoD_v2(there, back, sizeof back));
+    atomic_store(&is_done, 1);
+    return NULL;
+}
+
+static void held_up(void) {
+    handle context, event;
+    pthread_t thread;
+    start();
+    OK(cuCtxGetCurrent(&context));
+    OK(cuMemAlloc_v2(&there, 4 * N));
+    OK(cuEventCreate(&event, 2));
+    TRUE(pthread_create(&thread, NULL, waiting, context) == 0);
+    usleep(500 * 1000);
+    OK(cuEventRecord(event, NULL));
+    OK(cuEventQuery(event));
+    TRUE(!atomic_load(&is_done));
+    TRUE(pthread_join(thread, NULL) == 0);
+    OK(cuEventDestroy_v2(event));
+    OK(cuMemFree_v2(there));
+    OK(cuModuleUnload(module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
 static void refused(void) {
     handle event;
     address p;
@@ -357,6 +390,7 @@ int main(int count, char **arguments) {
     else if (!strcmp(name, "functions")) functions();
     else if (!strcmp(name, "in worker")) in_worker();
     else if (!strcmp(name, "registered")) registered();
+    else if (!strcmp(name, "held up")) held_up();
     else if (!strcmp(name, "fills")) fills(1);
     else if (!strcmp(name, "fills in worker")) fills(0);
     else if (strstr(name, "peers")) peers(name);

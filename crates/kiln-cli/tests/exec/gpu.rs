@@ -32,13 +32,17 @@ fn stand_in() -> Option<&'static Path> {
     made.as_deref()
 }
 
-/// Runs a case of the program over the stand-in.
-fn run(flags: &[&str], case: &str) -> Option<Output> {
+/// The command that runs a case of the program over the stand-in.
+fn command(flags: &[&str], case: &str) -> Option<Command> {
     let (program, stand_in) = (compiled("gpu")?, stand_in()?);
     let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
     command.args(["exec", "--device", "cuda", "--library"]).arg(library()).args(flags);
     command.arg("--").arg(program).arg(case).env("KILN_LIBCUDA", stand_in);
-    Some(command.output().unwrap())
+    Some(command)
+}
+
+fn run(flags: &[&str], case: &str) -> Option<Output> {
+    Some(command(flags, case)?.output().unwrap())
 }
 
 /// Runs a case of which the report has the words.
@@ -79,6 +83,13 @@ fn memory_that_the_host_has_is_filled_as_that_of_the_device() {
         let output = super::kiln(flags, &program, &[case]);
         assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()), "sim {flags:?}");
     }
+}
+
+#[test]
+fn a_call_that_waits_in_the_driver_holds_up_no_other_thread() {
+    let Some(mut command) = command(&[], "held up") else { return };
+    let output = command.env("FAKE_CUDA_FREE_HOST_MS", "3000").output().unwrap();
+    assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()));
 }
 
 #[test]

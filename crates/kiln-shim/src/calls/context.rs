@@ -97,16 +97,24 @@ impl Context {
             if let Ok(state) = state() {
                 state.memory.sweep_graph_memory(self.number);
             }
-            streams.iter().for_each(|stream| {
-                if let Ok(order) = order.get() {
-                    order.drop_staging(*stream, staged);
-                }
-            });
+            drop(order);
+            self.drop_staging(&streams, staged)?;
         }
         if let Ok(state) = state() {
             state.collect();
         }
         waited
+    }
+
+    /// Frees host memory of copies that are done: of those of streams that were queued before their wait began. The driver waits for all work of the
+    /// context in that, so that other threads have the order meanwhile: a function of the host may wait for them.
+    pub(crate) fn drop_staging(&self, streams: &[StreamId], before: u64) -> Answer {
+        let gone = self.order()?.get()?.take_staging(streams, before);
+        for block in gone {
+            // A lost device keeps nothing.
+            let _ = self.driver.destroy(block.id().into());
+        }
+        Ok(())
     }
 
     /// Frees memory when the context is waited for; work that is queued may use it until then.
@@ -122,11 +130,12 @@ impl Context {
     /// Frees what still waits for that; no work uses it.
     fn free_memory(&self, memory: &[MemoryId]) {
         let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
-        for memory in memory.iter().filter(|memory| unused.contains(memory)) {
+        let gone: Vec<MemoryId> = unused.extract_if(.., |kept| memory.contains(kept)).collect();
+        drop(unused);
+        for memory in gone {
             // A lost device keeps nothing.
-            let _ = self.driver.free(*memory, None);
+            let _ = self.driver.free(memory, None);
         }
-        unused.retain(|kept| !memory.contains(kept));
     }
 
     fn wait_for_streams(&self, streams: &[StreamId]) -> Answer {

@@ -307,12 +307,10 @@ impl StreamOrder {
         self.staged
     }
 
-    /// Frees host memory of copies that are done: those of a stream that were queued before its wait began.
-    pub(crate) fn drop_staging(&mut self, stream: StreamId, before: u64) {
-        for gone in self.staging.extract_if(.., |staged| staged.stream == stream && staged.number < before) {
-            // A lost device keeps nothing.
-            let _ = self.driver.destroy(gone.block.id().into());
-        }
+    /// Host memory of copies that are done, to be freed: of those of streams that were queued before their wait began.
+    pub(crate) fn take_staging(&mut self, streams: &[StreamId], before: u64) -> Vec<HostBlock> {
+        let is_done = |staged: &mut StagedBlock| streams.contains(&staged.stream) && staged.number < before;
+        self.staging.extract_if(.., is_done).map(|staged| staged.block).collect()
     }
 
     /// Keeps host memory that a graph needs until the context ends: clones and launches of the graph may outlive it.

@@ -131,7 +131,7 @@ pub(crate) fn wait(state: &ProcessState, context: &Context, choice: &StreamChoic
     drop(order);
     let waited = context.driver.synchronize(id).or_code();
     if waited.is_ok() {
-        context.order()?.get()?.drop_staging(id, staged);
+        context.drop_staging(&[id], staged)?;
     }
     state.collect();
     waited
