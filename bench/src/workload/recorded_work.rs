@@ -51,14 +51,16 @@ fn measure_recorded(table: &mut Table, repeats: usize, times: DeviceTimes) -> Re
 
 fn measure(table: &mut Table, repeats: usize, how: &str, times: Option<DeviceTimes>) -> Result<(), Failure> {
     let file = TemporaryRecording::new();
-    let work = Work::new(runtime()?)?;
+    let gpu = runtime()?;
+    // Before the graph is built: CUPTI is to see that.
     if let Some(times) = times {
-        work.gpu.trace_with(file.path(), times)?;
-        if let Some(why) = work.gpu.trace_times().and_then(|taken| taken.why_not_as_asked) {
+        gpu.trace_with(file.path(), times)?;
+        if let Some(why) = gpu.trace_times().and_then(|taken| taken.why_not_as_asked) {
             table.note(format!("l6: no times by {times}: {why}"));
             return Ok(());
         }
     }
+    let work = Work::new(gpu)?;
     let settled = || Ok(());
     let [kernels, replays, queued] = in_turn(
         ROUNDS * repeats,

@@ -9,6 +9,7 @@
 //! thread that built it, so the executable's is a biased lock, which costs that thread almost nothing.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
@@ -207,12 +208,21 @@ impl Graph {
     }
 }
 
+/// Templates that there are in this process.
+static TEMPLATES: AtomicUsize = AtomicUsize::new(0);
+
+/// How many graphs there are in this process.
+pub(crate) fn live_graphs() -> usize {
+    TEMPLATES.load(Ordering::Relaxed)
+}
+
 impl Template {
     fn create(call: &'static str, api: &Api, context: &Arc<Context>) -> Result<Self> {
         let mut raw = Native::NULL;
         // SAFETY: the out-parameter is a live local, and 0 is the only value the flags may have.
         let status = unsafe { (api.graph_create)(raw.slot(), 0) };
         context.check(call, status)?;
+        TEMPLATES.fetch_add(1, Ordering::Relaxed);
         Ok(Self { raw, context: context.clone() })
     }
 }
@@ -228,5 +238,6 @@ impl Drop for Template {
     fn drop(&mut self) {
         // SAFETY: this is the only owner; graphs it became a node of have their own copy.
         self.context.release(|api| unsafe { (api.graph_destroy)(self.raw.raw()) });
+        TEMPLATES.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -67,6 +67,40 @@ on_machine! {
         assert!(calls("cuEventRecord").len() < 20, "no events around the work: those of waits are few");
     }
 
+    // Replaying a graph that CUPTI did not see being built ends the process where CUPTI watched before.
+    fn cupti_does_not_begin_again_while_there_are_graphs() on Machine::fake().with_library("KILN_CUPTI", CUPTI) => {
+        let open = || DeviceRuntime::from_driver(kiln_cuda::CudaDevice::open(0).unwrap(), Default::default()).unwrap();
+        let traced = |gpu: &DeviceRuntime| {
+            let file = Recorded::new();
+            gpu.trace_with(&file, DeviceTimes::Cupti).unwrap();
+            gpu.trace_times().unwrap()
+        };
+        let graph_of = |gpu: &DeviceRuntime| {
+            let buffer = gpu.zeros::<u32>(64).unwrap();
+            let mut graph = gpu.graph();
+            graph.fill(&buffer, 1).unwrap();
+            graph.build().unwrap()
+        };
+        // The first time graphs may be there.
+        let gpu = open();
+        let graph = graph_of(&gpu);
+        assert_eq!(traced(&gpu).how, DeviceTimes::Cupti);
+        graph.replay().unwrap();
+        drop((graph, gpu));
+        let gpu = open();
+        let graph = graph_of(&gpu);
+        let taken = traced(&gpu);
+        let why = taken.why_not_as_asked.unwrap();
+        assert_eq!(taken.how, DeviceTimes::Events { every: 1 });
+        assert!(why.contains("CUPTI watched this process before") && why.contains("1 of this process"), "{why}");
+        graph.replay().unwrap();
+        drop((graph, gpu));
+        let gpu = open();
+        assert_eq!(traced(&gpu).how, DeviceTimes::Cupti);
+        graph_of(&gpu).replay().unwrap();
+        gpu.synchronize().unwrap();
+    }
+
     fn two_devices_have_their_own_times() on Machine::fake().devices(2).with_library("KILN_CUPTI", CUPTI) => {
         let files = [Recorded::new(), Recorded::new()];
         let gpus = [0, 1].map(|ordinal| {
