@@ -44,9 +44,9 @@ pub(crate) fn contained<T>(
 
 /// Runs the body of a function of the API.
 pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
-    program_lines::enter(name);
+    let was_noted = program_lines::enter(name);
     let answered = contained(name, (Code::UNKNOWN, "CUDA_ERROR_UNKNOWN"), body);
-    program_lines::leave(name);
+    program_lines::leave(was_noted);
     match answered {
         Ok(()) => Code::SUCCESS.0,
         Err(code) => {

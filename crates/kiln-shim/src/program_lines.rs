@@ -1,8 +1,8 @@
 //! Where the program queued work: its own lines, for what is found of that work.
 //!
 //! Functions of the API that queue work note the place of their caller before they do anything: the stack of the thread, and the frames of a Python interpreter where
-//! the thread has some. A place that was seen before costs a comparison; names and lines are looked up when something is found. Nothing is noted above a GPU,
-//! whose findings are about memory and not about a place.
+//! the thread has some. A stack that a thread walked before is known again by its return addresses, which lie where they lay; names and lines are looked up when
+//! something is found. Nothing is noted above a GPU, whose findings are about memory and not about a place.
 
 mod native_frames;
 mod python_frames;
@@ -10,14 +10,14 @@ mod python_frames;
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Driver, Error, StreamId, Submission};
 
-use native_frames::NativeStack;
+use native_frames::{NativeStack, ReturnSlots};
 use python_frames::PythonFrame;
 
 /// Frames of the program that are told.
@@ -26,6 +26,8 @@ const TOLD: usize = 3;
 const PLACES: usize = 4096;
 /// Submissions of a stream whose places are known.
 const SUBMISSIONS: usize = 65_536;
+/// Walks of a thread that are kept.
+const WALKS: usize = 16;
 
 /// A place of the program.
 #[derive(Debug)]
@@ -53,9 +55,25 @@ struct Places {
 /// The last submissions of a stream, the oldest first.
 type SubmittedWork = VecDeque<(Submission, Arc<ProgramPlace>)>;
 
+/// A stack that a thread walked.
+struct KnownWalk {
+    /// The function of the API, and an address in the frame that walked.
+    function: &'static str,
+    from: usize,
+    slots: ReturnSlots,
+    place: Option<Arc<ProgramPlace>>,
+}
+
+/// Those of a thread; the oldest is replaced.
+struct KnownWalks {
+    walks: Vec<KnownWalk>,
+    next: usize,
+}
+
 thread_local! {
     /// The place from which the thread is in a function that queues work.
     static HERE: RefCell<Option<Arc<ProgramPlace>>> = const { RefCell::new(None) };
+    static KNOWN: RefCell<KnownWalks> = const { RefCell::new(KnownWalks { walks: Vec::new(), next: 0 }) };
 }
 
 fn places() -> MutexGuard<'static, Places> {
@@ -63,30 +81,68 @@ fn places() -> MutexGuard<'static, Places> {
     PLACES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes the caller of a function of the API. No lock of the library is held: a Python interpreter may be waited for.
-pub(crate) fn enter(name: &'static str) {
+/// Notes the caller of a function of the API, and says whether it did. No lock of the library is held: a Python interpreter may be waited for.
+#[inline(never)]
+pub(crate) fn enter(name: &'static str) -> bool {
     if !is_noted(name) {
-        return;
+        return false;
     }
-    let key = PlaceKey { python: python_frames::current(TOLD), native: NativeStack::current() };
-    let mut places = places();
-    let place = places.known.get(&key).cloned();
-    let place = place.or_else(|| {
-        if places.known.len() >= PLACES {
-            return None;
+    let python = python_frames::current(TOLD);
+    let from = (&raw const python).addr();
+    let is_native = python.is_empty();
+    let known = if is_native { KnownWalks::find(name, from) } else { None };
+    set_here(known.unwrap_or_else(|| {
+        let (native, slots) = NativeStack::walk(from);
+        let place = place_of(PlaceKey { python, native });
+        if let Some(slots) = slots.filter(|_| is_native) {
+            KnownWalks::keep(KnownWalk { function: name, from, slots, place: place.clone() });
         }
-        let (python, native) = (key.python.clone(), Backtrace::force_capture());
-        let place = Arc::new(ProgramPlace { python, native, words: OnceLock::new() });
-        places.known.insert(key, place.clone());
-        Some(place)
-    });
-    drop(places);
-    set_here(place);
+        place
+    }));
+    true
+}
+
+/// The place of a key; none if there are too many.
+fn place_of(key: PlaceKey) -> Option<Arc<ProgramPlace>> {
+    let mut places = places();
+    if let Some(known) = places.known.get(&key) {
+        return Some(known.clone());
+    }
+    if places.known.len() >= PLACES {
+        return None;
+    }
+    let (python, native) = (key.python.clone(), Backtrace::force_capture());
+    let place = Arc::new(ProgramPlace { python, native, words: OnceLock::new() });
+    places.known.insert(key, place.clone());
+    Some(place)
+}
+
+impl KnownWalks {
+    /// The place of a stack that this thread walked before.
+    fn find(function: &'static str, from: usize) -> Option<Option<Arc<ProgramPlace>>> {
+        let is_same = |walk: &&KnownWalk| {
+            walk.from == from && std::ptr::eq(walk.function, function) && walk.slots.are_there()
+        };
+        let find = |known: &RefCell<Self>| Some(known.borrow().walks.iter().find(is_same)?.place.clone());
+        // A thread that ends has none any more.
+        KNOWN.try_with(find).ok().flatten()
+    }
+
+    fn keep(walk: KnownWalk) {
+        let _ = KNOWN.try_with(|known| {
+            let Self { walks, next } = &mut *known.borrow_mut();
+            match walks.get_mut(*next) {
+                Some(oldest) => *oldest = walk,
+                None => walks.push(walk),
+            }
+            *next = (*next + 1) % WALKS;
+        });
+    }
 }
 
 /// The function returns.
-pub(crate) fn leave(name: &'static str) {
-    if is_noted(name) {
+pub(crate) fn leave(was_noted: bool) {
+    if was_noted {
         set_here(None);
     }
 }
@@ -106,22 +162,25 @@ fn queues_work(name: &str) -> bool {
 /// The layer around a device that notes which work comes from which place.
 struct PlacingLayer(u32);
 
-/// The process whose places are noted; 0 for none.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Whether places are noted.
+static NOTES: AtomicBool = AtomicBool::new(false);
 
 /// Puts a layer around each device that notes from where its work comes.
 pub(crate) fn note_places(devices: &mut [Arc<dyn Driver>]) {
     for (driver, device) in devices.iter_mut().zip(0..) {
         *driver = Arc::new(Layered::new(driver.clone(), PlacingLayer(device)));
     }
-    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    extern "C" fn in_child() {
+        NOTES.store(false, Ordering::Relaxed);
+    }
+    // SAFETY: the function does not unwind, and lives as long as the library, which is never unloaded while it is in use.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    NOTES.store(true, Ordering::Relaxed);
 }
 
 /// Whether a function notes its caller; the child of a fork has no devices.
 fn is_noted(name: &str) -> bool {
-    PROCESS.load(Ordering::Relaxed) != 0
-        && queues_work(name)
-        && PROCESS.load(Ordering::Relaxed) == std::process::id()
+    NOTES.load(Ordering::Relaxed) && queues_work(name)
 }
 
 impl Layer for PlacingLayer {

@@ -1,7 +1,9 @@
 //! The stack of a thread.
 
 use std::backtrace::Backtrace;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 
 /// Frames that tell two stacks apart.
 const FRAMES: usize = 32;
@@ -13,6 +15,17 @@ const BEGINNINGS: [&str; 5] =
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct NativeStack(Vec<usize>);
 
+/// Where the return addresses of a stack lie, by which it is known again without walking it.
+#[derive(Debug)]
+pub(super) struct ReturnSlots(Vec<ReturnSlot>);
+
+/// A place in the stack of a thread, and the return address that lay there.
+#[derive(Debug)]
+struct ReturnSlot {
+    at: usize,
+    holds: usize,
+}
+
 /// What the unwinder of the C library's compiler has.
 #[repr(C)]
 struct Context {
@@ -23,26 +36,101 @@ unsafe extern "C" {
     fn _Unwind_Backtrace(each: extern "C" fn(*mut Context, *mut c_void) -> c_int, data: *mut c_void)
     -> c_int;
     fn _Unwind_GetIP(context: *mut Context) -> usize;
+    fn _Unwind_GetCFA(context: *mut Context) -> usize;
+}
+
+/// A walk that is under way.
+struct Walk {
+    frames: Vec<usize>,
+    /// As long as every return address was found in its place.
+    slots: Option<Vec<ReturnSlot>>,
+    /// Frames at lower addresses are those of the library itself.
+    from: usize,
+    /// The stack of the thread.
+    stack: Range<usize>,
+}
+
+impl Walk {
+    /// Notes a frame: where the code goes on in it, and where its stack began when it called the one before.
+    fn note(&mut self, ip: usize, cfa: usize) {
+        self.frames.push(ip);
+        let Some(slots) = &mut self.slots else { return };
+        let at = cfa.wrapping_sub(size_of::<usize>());
+        if at < self.from {
+            return;
+        }
+        // x86-64 keeps the return address below the frame. Where a compiler or a processor does not, or the stack is one that the program made for itself, the slot is not known.
+        if !self.stack.contains(&at) || !at.is_multiple_of(align_of::<usize>()) || word_at(at) != ip {
+            self.slots = None;
+        } else {
+            slots.push(ReturnSlot { at, holds: ip });
+        }
+    }
+}
+
+/// A word of the stack of this thread, above the frame of the caller.
+fn word_at(at: usize) -> usize {
+    // SAFETY: callers give aligned addresses of the stack of this thread above the current frame, which is mapped as long as the thread runs.
+    unsafe { std::ptr::with_exposed_provenance::<usize>(at).read_volatile() }
 }
 
 impl NativeStack {
-    /// That of the calling thread.
-    pub(super) fn current() -> Self {
+    /// That of the calling thread, and, if they could be found, where its return addresses lie from an address of the caller's frame on.
+    pub(super) fn walk(from: usize) -> (Self, Option<ReturnSlots>) {
         extern "C" fn each(context: *mut Context, data: *mut c_void) -> c_int {
             const GO_ON: c_int = 0;
             const END: c_int = 5;
-            // SAFETY: `current` gave its vector, which lives until the walk is over, and has room for so many.
-            let frames = unsafe { &mut *data.cast::<Vec<usize>>() };
+            // SAFETY: `walk` gave its walk, which lives until it is over, and whose vector has room for so many.
+            let walk = unsafe { &mut *data.cast::<Walk>() };
             // SAFETY: the unwinder gives the context of the frame.
-            frames.push(unsafe { _Unwind_GetIP(context) });
-            if frames.len() < FRAMES { GO_ON } else { END }
+            let (ip, cfa) = unsafe { (_Unwind_GetIP(context), _Unwind_GetCFA(context)) };
+            walk.note(ip, cfa);
+            if walk.frames.len() < FRAMES { GO_ON } else { END }
         }
-        let mut frames: Vec<usize> = Vec::with_capacity(FRAMES);
-        let data: *mut Vec<usize> = &mut frames;
-        // SAFETY: the function does not unwind, and gets the vector alone.
+        let stack = own_stack();
+        let slots = stack.contains(&from).then(|| Vec::with_capacity(FRAMES));
+        let mut walk = Walk { frames: Vec::with_capacity(FRAMES), slots, from, stack };
+        let data: *mut Walk = &mut walk;
+        // SAFETY: the function does not unwind, and gets the walk alone.
         unsafe { _Unwind_Backtrace(each, data.cast()) };
-        Self(frames)
+        (Self(walk.frames), walk.slots.filter(|slots| !slots.is_empty()).map(ReturnSlots))
     }
+}
+
+impl ReturnSlots {
+    /// Whether all return addresses lie there still. To be asked by the thread that walked, at the same depth.
+    pub(super) fn are_there(&self) -> bool {
+        self.0.iter().all(|slot| word_at(slot.at) == slot.holds)
+    }
+}
+
+/// The stack that the system gave the calling thread; empty if it does not say.
+fn own_stack() -> Range<usize> {
+    thread_local! {
+        static STACK: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+    }
+    let known = STACK.get().unwrap_or_else(|| {
+        let found = asked_stack().unwrap_or_default();
+        STACK.set(Some(found));
+        found
+    });
+    known.0..known.1
+}
+
+fn asked_stack() -> Option<(usize, usize)> {
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: the function writes the attributes of the calling thread, or answers that it did not.
+    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+    // SAFETY: the attributes were written, and are given back after their last use; the out-parameters are live locals.
+    let status = unsafe {
+        let status = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut start, &raw mut bytes);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        status
+    };
+    (status == 0).then(|| (start.addr(), start.addr().saturating_add(bytes)))
 }
 
 /// The innermost frames of the program: those outside of the function of the API that it called, with their lines where these are known.
@@ -113,7 +201,49 @@ mod tests {
 
     #[test]
     fn one_place_has_one_stack() {
-        let stacks: Vec<NativeStack> = (0..2).map(|_| NativeStack::current()).collect();
+        let stacks: Vec<NativeStack> = (0..2).map(|_| NativeStack::walk(0).0).collect();
         assert!(stacks[0] == stacks[1] && !stacks[0].0.is_empty());
+    }
+
+    #[inline(never)]
+    fn inner(known: &mut Vec<(usize, NativeStack, ReturnSlots)>) -> (bool, NativeStack) {
+        let here = 0_usize;
+        let from = (&raw const here).addr();
+        let found = known.iter().find(|(at, _, slots)| *at == from && slots.are_there());
+        let known_stack = found.map(|(_, stack, _)| stack.clone());
+        let (stack, slots) = NativeStack::walk(from);
+        let was_known = known_stack.is_some();
+        assert!(known_stack.is_none_or(|known| known == stack), "another stack was taken for a known one");
+        if let (false, Some(slots)) = (was_known, slots) {
+            known.push((from, stack.clone(), slots));
+        }
+        (was_known, stack)
+    }
+
+    #[test]
+    fn a_stack_is_known_again_and_another_at_the_same_depth_is_not() {
+        #[inline(never)]
+        fn one(known: &mut Vec<(usize, NativeStack, ReturnSlots)>) -> (bool, NativeStack) {
+            std::hint::black_box(inner(known))
+        }
+        #[inline(never)]
+        fn other(known: &mut Vec<(usize, NativeStack, ReturnSlots)>) -> (bool, NativeStack) {
+            std::hint::black_box(inner(known))
+        }
+        let mut known = Vec::new();
+        let mut stacks: Vec<NativeStack> = Vec::new();
+        let mut again = [0; 2];
+        for round in 0..20 {
+            let call = if round % 2 == 0 { one } else { other };
+            let (was_known, stack) = call(&mut known);
+            again[round % 2] += usize::from(was_known);
+            if !stacks.contains(&stack) {
+                stacks.push(stack);
+            }
+        }
+        assert!(stacks.len() >= 2, "two callers have two stacks");
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(again, [9, 9], "the first call of each was walked, and no other");
+        }
     }
 }
