@@ -62,10 +62,10 @@ pub enum CuptiAbsence {
         /// The tool, where the library tells its name.
         by: Option<String>,
     },
-    /// CUPTI watched this process before, and there are graphs: replaying one that it does not know ends the process (seen with CUPTI 13.0).
+    /// There are graphs: replaying one that CUPTI did not see being built ends the process (seen with CUPTI 13.0).
     #[error(
-        "CUPTI watched this process before, and replaying graphs that are there when it begins again would end the process ({graphs} of this \
-         process); begin the recording before graphs are built, or use events"
+        "CUPTI did not see {graphs} of the graphs of this process being built, and replaying one of them would end the process; begin the \
+         recording before graphs are built, or use events"
     )]
     Graphs {
         /// How many there are.
@@ -86,16 +86,13 @@ pub enum CuptiAbsence {
 }
 
 /// Who watches.
-static WATCHING: Mutex<Watching> =
-    Mutex::new(Watching { sessions: 0, next: 0, subscriber: 0, has_watched: false });
+static WATCHING: Mutex<Watching> = Mutex::new(Watching { sessions: 0, next: 0, subscriber: 0 });
 
 struct Watching {
     sessions: u32,
     next: u8,
     /// The handle of the subscription, as a number.
     subscriber: usize,
-    /// Whether there was a session before those that there are.
-    has_watched: bool,
 }
 
 /// The times of one caller's work, for as long as it lives.
@@ -109,13 +106,13 @@ impl CuptiSession {
     /// Begins to watch.
     ///
     /// # Errors
-    /// No library; another tool that watches; graphs, where CUPTI watched before; a driver that refuses.
+    /// No library; another tool that watches; graphs that are there already; a driver that refuses.
     pub fn start() -> Result<Self, CuptiAbsence> {
         let api = EntryPoints::load()?;
         let mut watching = WATCHING.lock().unwrap_or_else(PoisonError::into_inner);
         if watching.sessions == 0 {
             let graphs = live_graphs();
-            if watching.has_watched && graphs > 0 {
+            if graphs > 0 {
                 return Err(CuptiAbsence::Graphs { graphs });
             }
             watching.subscriber = api.subscribe()?;
@@ -123,7 +120,6 @@ impl CuptiSession {
                 Self::disable(api, watching.subscriber);
                 return Err(absence);
             }
-            watching.has_watched = true;
         }
         watching.sessions += 1;
         watching.next = watching.next.wrapping_add(1);

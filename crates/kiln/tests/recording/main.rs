@@ -20,6 +20,7 @@ mod earlier_work;
 mod ends;
 mod exits;
 mod findings;
+mod graphs_on_gpu;
 mod launches_on_gpu;
 mod lines;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,5 +1,7 @@
 //! CUPTI's times beside those of events: needs a GPU and libcupti, and is counted as skipped where there is none.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use kiln::DeviceRuntime;
 use kiln::probe::TestGate;
 use kiln::telemetry::DeviceTimes;
@@ -10,8 +12,15 @@ use crate::Recorded;
 
 const LAUNCHES: usize = 2000;
 
+/// Programs of several processes take turns on a GPU in slices of milliseconds, which are in the times of their kernels: the tests that look
+/// at times hold this one after the other.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Spins for about as many nanoseconds as it is told.
-const SPIN: &str = "
+pub(crate) const SPIN: &str = "
 .version 7.0
 .target sm_70
 .address_size 64
@@ -91,6 +100,7 @@ fn a_worker_tells_when_kernels_ran_by_cupti() {
     if gpu.info().kind != DeviceKind::Cuda {
         return;
     }
+    let _alone = alone();
     let gpu = crate::worker_times::isolated(&kiln::recovery::DeviceSpec::cuda(gpu.ordinal()));
     let Some((kernels, graphs)) = run_on(gpu, DeviceTimes::Cupti) else { return };
     let known: Vec<TimeSpan> = kernels.iter().flatten().copied().collect();
@@ -109,6 +119,7 @@ fn cupti_and_events_agree_on_when_kernels_ran() {
     if gpu.info().kind != DeviceKind::Cuda {
         return;
     }
+    let _alone = alone();
     let ordinal = gpu.ordinal();
     let Some((by_events, _)) = run(ordinal, DeviceTimes::Events { every: 1 }) else { return };
     let Some((by_cupti, graphs)) = run(ordinal, DeviceTimes::Cupti) else { return };

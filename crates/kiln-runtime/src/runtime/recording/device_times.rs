@@ -35,8 +35,8 @@ pub enum DeviceTimes {
         every: u32,
     },
     /// From CUPTI, for every kernel, copy, fill and graph, without events in the streams. A launch costs the host one or two microseconds more,
-    /// and some of that for as long as the process lives. CUPTI serves one tool of a process: where it has another one, or is not there, events are
-    /// used, and [`trace_times`](crate::DeviceRuntime::trace_times) says why. It is loaded in the process that has the device, be it a worker.
+    /// and some of that for as long as the process lives. CUPTI serves one tool of a process: where it has another one, is not there, or graphs were built
+    /// before, events are used, and [`trace_times`](crate::DeviceRuntime::trace_times) says why. It is loaded in the process that has the device, be it a worker.
     Cupti,
 }
 
