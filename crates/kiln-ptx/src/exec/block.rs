@@ -60,6 +60,8 @@ pub(crate) struct Cta<'l> {
     pub(super) step_counts: Vec<ExecutionCounts>,
     /// Strong loads from global memory, and atomics there that change nothing, since the block last let others run.
     pub(crate) polls: u32,
+    /// Whether strong reads that a thread repeats are looked for.
+    pub(crate) looks_for_polls: bool,
     /// Picks where lanes of a warp part, as threads of sm_70 and later may.
     pub(crate) splits: Option<Random>,
     /// Picks the order in which lanes of an atomic reach memory.
@@ -140,6 +142,8 @@ pub(crate) struct Block<'l> {
     pub(super) held: Vec<u32>,
     /// In which order warps get their turns.
     pub(super) order: Vec<usize>,
+    /// How often memory had been changed when all threads were last found to repeat what they do.
+    pub(super) repeats_since: u64,
 }
 
 impl<'l> Block<'l> {
@@ -192,7 +196,8 @@ impl<'l> Block<'l> {
             if !self.cta.mbarriers.is_empty() && self.only_waits_for_phases() {
                 return Err(self.cta.report_deadlock(&self.warps));
             }
-            if self.cta.launch.options.finds_endless_waits() && self.only_repeats() {
+            let looks = self.cta.looks_for_polls || self.cta.launch.options.finds_endless_waits();
+            if looks && self.only_repeats() {
                 self.start_polls();
                 return Ok(Progress::Repeating);
             }
@@ -264,9 +269,17 @@ impl<'l> Block<'l> {
     }
 
     /// Whether no thread can go on until memory changes.
-    fn only_repeats(&self) -> bool {
+    fn only_repeats(&mut self) -> bool {
         let (changes, mbarrier_changes) = (self.cta.all_changes(), self.cta.mbarriers.changes());
-        self.warps.iter().all(|warp| warp.only_repeats(changes, mbarrier_changes))
+        self.repeats_since = changes;
+        // Threads that all wait at barriers are a deadlock.
+        self.warps.iter().any(|warp| warp.ready_thread().is_some())
+            && self.warps.iter().all(|warp| warp.only_repeats(changes, mbarrier_changes))
+    }
+
+    /// Whether strong reads that a thread repeats let others run at once, from here on.
+    pub(crate) fn look_for_polls(&mut self, looks: bool) {
+        self.cta.looks_for_polls = looks;
     }
 
     /// Whether all threads wait for each other or for phases of `mbarrier` objects, which no thread is left to complete.

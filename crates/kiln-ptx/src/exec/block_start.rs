@@ -24,7 +24,7 @@ impl<'l> Block<'l> {
             let cta = Cta::empty(launch);
             let warps: Vec<Warp> = (0..cta.existing.len()).map(|_| Warp::default()).collect();
             let held = vec![0; warps.len()];
-            Self { cta, warps, random: None, held, order: Vec::new() }
+            Self { cta, warps, random: None, held, order: Vec::new(), repeats_since: 0 }
         });
         block.cta.start(number);
         for (at, warp) in block.warps.iter_mut().enumerate() {
@@ -65,6 +65,7 @@ impl<'l> Cta<'l> {
             counters: Counters::default(),
             step_counts: Vec::new(),
             polls: 0,
+            looks_for_polls: true,
             splits: None,
             atomic_orders: None,
             seeded: launch.options.seed != 0,
@@ -106,7 +107,7 @@ impl<'l> Cta<'l> {
         self.atomic_orders = atomic_orders(launch, number);
         (self.preemption, self.switch) = (None, None);
         (self.polls, self.ready_warps, self.untold, self.changes) = (0, 0, 0, 0);
-        (self.moved, self.exited) = (false, false);
+        (self.moved, self.exited, self.looks_for_polls) = (false, false, true);
         let barriers = &mut self.barriers;
         each(self.used_barriers, |number| barriers.get_mut(number).into_iter().for_each(BarrierState::reset));
         (self.used_barriers, self.barriers_met) = (0, 0);

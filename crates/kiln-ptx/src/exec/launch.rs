@@ -34,6 +34,9 @@ const UNTOLD_LIMIT: u64 = 1 << 12;
 /// The most blocks, or clusters, that a host thread takes at once where several run them.
 const MOST_TAKEN: u64 = 8;
 
+/// The memory a register of a warp takes, about.
+const REGISTER_BYTES: u64 = 320;
+
 /// What all blocks of a launch see.
 pub(crate) struct Launch<'l> {
     pub(crate) code: &'l Code,
@@ -218,7 +221,8 @@ impl<'l> Launch<'l> {
     fn work(&self, next: &AtomicU64, worker: u64, workers: u64) {
         let clusters = self.clusters.count();
         let order = Order::new(clusters, self.options.seed);
-        let mut flight = Flight::new((worker, workers), self.preemption(worker), self.block_bytes());
+        let block = (self.block_bytes(), self.shape.threads());
+        let mut flight = Flight::new((worker, workers), self.preemption(worker), block, self.spans());
         flight.step_counts = self.options.statistics.map(LaunchStatistics::nothing).unwrap_or_default();
         self.run_blocks(next, (worker, workers), &order, &mut flight);
         self.log.count(flight.counters);
@@ -241,10 +245,10 @@ impl<'l> Launch<'l> {
             let own = (worker..clusters).step_by(workers as usize);
             for place in own {
                 let blocks = self.start(order.at(place), None, flight);
-                blocks.into_iter().for_each(|block| flight.add(block, false));
+                blocks.into_iter().for_each(|block| flight.add_new(block));
             }
             flight.all_started = true;
-            while let Some(block) = flight.resume() {
+            while let Some(block) = flight.resume(self.changes()) {
                 self.advance(block, COOPERATIVE_QUANTUM, flight);
             }
             return;
@@ -255,7 +259,8 @@ impl<'l> Launch<'l> {
         // The last block that was done, whose room the next one takes.
         let mut done = None;
         while !self.log.is_stopped() {
-            let starts = if self.clustered { flight.starts_cluster() } else { flight.starts_another() };
+            let starts =
+                if self.clustered { flight.starts_cluster() } else { flight.starts_another(self.changes()) };
             let started = starts.then(|| {
                 taken.next().unwrap_or_else(|| {
                     let first = next.fetch_add(most, Ordering::Relaxed);
@@ -266,7 +271,7 @@ impl<'l> Launch<'l> {
             flight.all_started |= started.is_some_and(|place| place >= clusters);
             let blocks = match started.filter(|place| *place < clusters) {
                 Some(place) => self.start(order.at(place), done.take(), flight),
-                None => flight.resume().into_iter().collect(),
+                None => flight.resume(self.changes()).into_iter().collect(),
             };
             if blocks.is_empty() {
                 return;
@@ -320,13 +325,13 @@ impl<'l> Launch<'l> {
             }
             Ok(_) if self.log.is_stopped() => {}
             Ok(progress) => {
-                flight.add(block, progress == Progress::Preempted);
+                flight.add(block, progress);
                 flight.tell_stuck_cluster(self.log);
                 if !flight.is_alone() {
                     // What it waits for may be done by another host thread.
                     std::thread::yield_now();
                 }
-                if flight.only_repeats() {
+                if self.options.finds_endless_waits() && flight.only_repeats(self.changes()) {
                     match self.options.let_others_write() {
                         true => {
                             self.note_changes(flight.worker, 1);
@@ -349,8 +354,11 @@ impl<'l> Launch<'l> {
 
     /// The memory a block takes, about.
     fn block_bytes(&self) -> u64 {
-        let frame_bytes = self.code.functions.first().map_or(0, |function| function.frame_bytes);
-        frame_bytes.saturating_mul(self.shape.threads()).saturating_add(self.shared_bytes)
+        let Some(entry) = self.code.functions.first() else { return self.shared_bytes };
+        let warps = self.shape.threads().div_ceil(LANES as u64);
+        let register_bytes = (u64::from(entry.columns) * REGISTER_BYTES).saturating_mul(warps);
+        let frame_bytes = entry.frame_bytes.saturating_mul(self.shape.threads());
+        frame_bytes.saturating_add(register_bytes).saturating_add(self.shared_bytes)
     }
 }
 

@@ -102,6 +102,7 @@ mod out_of_bounds_text;
 mod outcome;
 mod own_line;
 mod path_tree;
+mod polled_words;
 mod preemption;
 mod printf;
 mod race_lock;

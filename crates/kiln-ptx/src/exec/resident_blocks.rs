@@ -8,12 +8,21 @@ use super::cluster::Cluster;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch_log::Log;
+use super::memory::SpanCache;
 use super::outcome::Counters;
+use super::polled_words::PolledWords;
 use super::preemption::Preemption;
 use super::statistics::ExecutionCounts;
 
 /// Blocks one thread keeps in flight when they wait for others.
 const MAX_RESIDENT: usize = 128;
+/// The same where all of them wait for memory: as many as the largest devices run at once, if so much memory holds them.
+const PROCESSORS: u64 = 148;
+const PROCESSOR_BLOCKS: u64 = 32;
+const PROCESSOR_THREADS: u64 = 2048;
+const WAITING_BYTES: u64 = 512 << 20;
+/// Turns in which blocks only waited, one after the other, until another one starts.
+const IDLE_TURNS: usize = 4;
 /// The most blocks in flight that were preempted, and the memory they may take. More start only while fewer were preempted.
 const MAX_PREEMPTED: u64 = 16;
 const PREEMPTED_BYTES: u64 = 64 << 20;
@@ -26,6 +35,8 @@ pub(crate) struct Flight<'b> {
     /// How many were preempted: they could go on.
     preempted: usize,
     preempted_limit: usize,
+    /// How many are in flight at most when all of them wait for memory.
+    waiting_limit: usize,
     /// The number of the thread.
     pub(crate) worker: u64,
     /// Whether no other thread runs blocks of the launch.
@@ -45,6 +56,8 @@ pub(crate) struct Flight<'b> {
     idle: usize,
     /// With a seed: where blocks are preempted, and which of them goes on.
     preemption: Option<Preemption>,
+    /// Where the words lie for which blocks wait.
+    spans: SpanCache<'b>,
 }
 
 /// A block that has started and does not run now.
@@ -53,6 +66,8 @@ struct Resident<'b> {
     preempted: bool,
     /// For how many turns others go first.
     held: u32,
+    /// What it waits for, if its threads only repeat what they do.
+    waits_for: Option<PolledWords>,
 }
 
 impl<'b> Flight<'b> {
@@ -60,14 +75,18 @@ impl<'b> Flight<'b> {
     pub(crate) fn new(
         (worker, workers): (u64, u64),
         preemption: Option<Preemption>,
-        block_bytes: u64,
+        (block_bytes, block_threads): (u64, u64),
+        spans: SpanCache<'b>,
     ) -> Self {
         let preempted_limit = (PREEMPTED_BYTES / block_bytes.max(1)).clamp(2, MAX_PREEMPTED) as usize;
+        let on_processor = (PROCESSOR_THREADS / block_threads.max(1)).clamp(1, PROCESSOR_BLOCKS);
+        let waiting_limit = (PROCESSORS * on_processor).min(WAITING_BYTES / block_bytes.max(1));
         Self {
             blocks: VecDeque::new(),
             repeating: 0,
             preempted: 0,
             preempted_limit,
+            waiting_limit: (waiting_limit as usize).max(MAX_RESIDENT),
             worker,
             alone: workers == 1,
             counters: Counters::default(),
@@ -78,16 +97,33 @@ impl<'b> Flight<'b> {
             stuck: None,
             idle: 0,
             preemption,
+            spans,
         }
     }
 
-    /// Whether another block should start before one goes on that has started.
-    pub(crate) fn starts_another(&mut self) -> bool {
-        let has_room = self.blocks.len() < MAX_RESIDENT && self.preempted < self.preempted_limit;
+    /// Whether another block should start before one goes on that has started; `changes`: how often memory was changed in the launch.
+    pub(crate) fn starts_another(&mut self, changes: u64) -> bool {
+        let has_room = self.preempted < self.preempted_limit
+            && (self.blocks.len() < MAX_RESIDENT || self.waits_for_more(changes));
         let goes_on = self.preempted > 0
             && self.blocks.len() > 1
             && self.preemption.as_mut().is_some_and(|picks| picks.one_in(2));
         has_room && !self.all_started && !goes_on
+    }
+
+    /// Whether the blocks in flight probably wait for one that has not started.
+    fn waits_for_more(&mut self, changes: u64) -> bool {
+        if self.all_started || self.blocks.len() >= self.waiting_limit {
+            return false;
+        }
+        self.idle >= 2 * self.blocks.len()
+            || self.idle >= IDLE_TURNS && self.all_waited()
+            || self.all_wait(changes)
+    }
+
+    /// Whether all blocks waited for memory when they last ran.
+    fn all_waited(&self) -> bool {
+        self.blocks.iter().all(|resident| resident.waits_for.is_some())
     }
 
     /// Whether another cluster should start before blocks of those go on that have started: they wait for others, or a seed says so.
@@ -137,17 +173,35 @@ impl<'b> Flight<'b> {
     }
 
     /// Adds a block that goes on later.
-    pub(crate) fn add(&mut self, block: Block<'b>, preempted: bool) {
+    pub(crate) fn add(&mut self, block: Block<'b>, progress: Progress) {
+        let preempted = progress == Progress::Preempted;
         self.preempted += usize::from(preempted);
         let held = self.preemption.as_ref().filter(|_| preempted).map_or(0, Preemption::held);
-        self.blocks.push_back(Resident { block: Box::new(block), preempted, held });
+        let waits = progress == Progress::Repeating && self.clusters.is_empty();
+        let waits_for = waits.then(|| PolledWords::of(&block, &mut self.spans));
+        self.blocks.push_back(Resident { block: Box::new(block), preempted, held, waits_for });
     }
 
-    /// The block that goes on, if one is in flight: mostly the one that waited longest.
-    pub(crate) fn resume(&mut self) -> Option<Block<'b>> {
+    /// Adds one that has not run.
+    pub(crate) fn add_new(&mut self, block: Block<'b>) {
+        self.blocks.push_back(Resident {
+            block: Box::new(block),
+            preempted: false,
+            held: 0,
+            waits_for: None,
+        });
+    }
+
+    /// The block that goes on, if one is in flight: mostly the one that waited longest. One that waits for memory goes on when that has changed, or if all of
+    /// them do; then it is not asked again soon whether it waits, so that limits count what it does. `changes`: how often memory was changed in the launch.
+    pub(crate) fn resume(&mut self, changes: u64) -> Option<Block<'b>> {
         let at = self.place_to_resume();
-        let resident = self.blocks.remove(at)?;
+        let count = self.blocks.len();
+        let mut places = (0..count).map(|step| (at + step) % count);
+        let ready = places.find(|place| !waits(&self.blocks[*place], changes, &mut self.spans));
+        let mut resident = self.blocks.remove(ready.unwrap_or(at))?;
         self.preempted -= usize::from(resident.preempted);
+        resident.block.look_for_polls(ready.is_some());
         Some(*resident.block)
     }
 
@@ -209,9 +263,17 @@ impl<'b> Flight<'b> {
         self.alone
     }
 
-    /// Whether all blocks only repeat what they do.
-    pub(crate) fn only_repeats(&self) -> bool {
-        self.alone && self.all_started && self.repeating >= self.blocks.len()
+    /// Whether all blocks only repeat what they do; `changes`: how often memory was changed in the launch.
+    pub(crate) fn only_repeats(&mut self, changes: u64) -> bool {
+        let is_full = self.all_started || self.blocks.len() >= self.waiting_limit;
+        let may_be = self.alone && is_full && self.repeating > 0;
+        may_be && (self.repeating >= self.blocks.len() || self.all_wait(changes))
+    }
+
+    /// Whether all blocks wait for memory that has not changed since.
+    fn all_wait(&mut self, changes: u64) -> bool {
+        let spans = &mut self.spans;
+        self.blocks.iter().all(|resident| waits(resident, changes, spans))
     }
 
     /// Ends the launch: no block will change what the others wait for.
@@ -222,4 +284,9 @@ impl<'b> Flight<'b> {
         }
         self.blocks.clear();
     }
+}
+
+/// Whether a block waits for memory that has not changed since.
+fn waits(resident: &Resident<'_>, changes: u64, spans: &mut SpanCache<'_>) -> bool {
+    resident.waits_for.as_ref().is_some_and(|words| words.is_unchanged(changes, spans))
 }

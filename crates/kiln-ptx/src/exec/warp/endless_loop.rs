@@ -9,12 +9,12 @@
 //! kept state. A loop that does such things is not found here; limits end it.
 
 use super::frame::{Frame, FrameId};
+use super::kept_state::KeptState;
 use super::lane_group::{LaneGroup, State};
 use super::{Done, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::finding::ExecFindingKind;
 use crate::exec::lowered_code::{MbarrierAction, Op, Special};
-use crate::exec::warp_register::Column;
 
 /// Steps until the first state of a lane group is kept.
 const FIRST_INTERVAL: u64 = 512;
@@ -30,17 +30,15 @@ pub(super) struct Watch {
     interval: u64,
     /// The lane group that ran last, if the warp has several.
     followed: (u32, FrameId),
-    mask: u32,
-    frame: FrameId,
-    columns: Vec<Column>,
-    predicates: Vec<u32>,
-    carry: u32,
-    /// A column that differed when it was last compared: it most likely differs again.
-    differs: usize,
+    state: KeptState,
     /// Whether memory was read since.
     reads: bool,
     /// How often memory had been changed.
     changes: u64,
+    /// Whether all that was done since a [strong read](super::repeated_poll) was looked at follows from registers and memory.
+    pub(super) is_intact: bool,
+    /// How often memory was read.
+    pub(super) read_count: u32,
 }
 
 impl Default for Watch {
@@ -50,14 +48,11 @@ impl Default for Watch {
             next: FIRST_INTERVAL,
             interval: FIRST_INTERVAL,
             followed: (0, 0),
-            mask: 0,
-            frame: 0,
-            columns: Vec::new(),
-            predicates: Vec::new(),
-            carry: 0,
-            differs: 0,
+            state: KeptState::default(),
             reads: false,
             changes: 0,
+            is_intact: false,
+            read_count: 0,
         }
     }
 }
@@ -82,47 +77,28 @@ impl Watch {
     #[inline(always)]
     pub(super) fn drop_state(&mut self) {
         self.pc = NOWHERE;
+        self.is_intact = false;
+    }
+
+    /// The same for what only threads of this warp have a part in, all of which are in the lane group: a strong read may still be repeated.
+    pub(super) fn drop_loop(&mut self) {
+        self.pc = NOWHERE;
     }
 
     /// Notes that memory was read that others may write.
     #[inline(always)]
     pub(super) fn read(&mut self) {
         self.reads = true;
+        self.read_count = self.read_count.wrapping_add(1);
     }
 
     fn keep(&mut self, lane_group: &LaneGroup, frame: &Frame, steps: u64, changes: u64) {
         self.interval = self.interval.saturating_mul(2);
         self.next = steps.saturating_add(self.interval);
-        (self.pc, self.mask, self.frame) = (lane_group.pc, lane_group.mask, lane_group.frame);
-        self.columns.clear();
-        self.columns.extend(frame.columns().copied());
-        self.predicates.clear();
-        self.predicates.extend_from_slice(frame.predicates());
-        self.carry = frame.carry;
-        self.differs = 0;
+        self.pc = lane_group.pc;
+        self.state.keep(lane_group, frame);
         self.reads = false;
         self.changes = changes;
-    }
-
-    /// Whether the lane group is in the kept state.
-    fn holds(&mut self, lane_group: &LaneGroup, frame: &Frame) -> bool {
-        let registers = &frame.registers;
-        match (registers.get(self.differs), self.columns.get(self.differs)) {
-            (Some(now), Some(then)) if !now.holds(then) => return false,
-            _ => {}
-        }
-        if (lane_group.mask, lane_group.frame, frame.carry) != (self.mask, self.frame, self.carry)
-            || frame.predicates() != self.predicates
-        {
-            return false;
-        }
-        match registers.iter().zip(&self.columns).position(|(now, then)| !now.holds(then)) {
-            Some(differs) => {
-                self.differs = differs;
-                false
-            }
-            None => registers.len() == self.columns.len(),
-        }
     }
 }
 
@@ -141,7 +117,7 @@ impl Warp {
     /// It is, and nothing can end it.
     pub(super) fn compare_state(&mut self, cta: &Cta<'_>, at: usize) -> Done<()> {
         let lane_group = self.lane_groups[at];
-        if !self.watch.holds(&lane_group, &self.frames[lane_group.frame]) {
+        if !self.watch.state.holds(&lane_group, &self.frames[lane_group.frame]) {
             return Ok(());
         }
         if !self.watch.reads {

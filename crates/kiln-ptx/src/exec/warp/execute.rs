@@ -61,8 +61,10 @@ impl Warp {
 
     /// The steps that are rarer.
     fn execute_other(&mut self, cta: &mut Cta<'_>, at: usize, op: &Op, lanes: u32) -> Done<Flow> {
-        if !op.only_computes() {
-            self.watch.drop_state();
+        match op {
+            op if op.only_computes() => {}
+            Op::Collective(_) if self.lane_groups.len() == 1 => self.watch.drop_loop(),
+            _ => self.watch.drop_state(),
         }
         match op {
             Op::Carry(carry) => self.carry(cta, at, carry, lanes),

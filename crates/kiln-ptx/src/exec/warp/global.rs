@@ -5,6 +5,7 @@
 use super::access::Access;
 use super::memory::{MAX_POLLS, check_aligned, extend};
 use super::race_hooks::lock_locations;
+use super::repeated_poll::Poll;
 use super::span_content::{load_halves, store_halves, undefined_at};
 use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
@@ -206,8 +207,10 @@ impl Warp {
         // One that changes nothing probably waits for another thread: `atomicAdd(p, 0)`, a compare-and-swap that fails.
         let polls = !changed && (access.place == Place::Global || cta.is_clustered());
         cta.polls += u32::from(polls);
+        let poll = Poll { place: access.place, addresses: &addresses, lanes, bytes, parts: 1 };
+        let repeats = !changed && self.repeats_poll(cta, at, &poll);
         let lets_lanes = !changed && self.lane_groups.len() > 1 && self.lets_lanes_run(cta, at);
-        Ok(if lets_lanes || polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
+        Ok(if repeats || lets_lanes || polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
     }
 
     fn update_shared(

@@ -7,6 +7,7 @@ use super::access::Access;
 use super::frame::{Frame, FrameId};
 use super::lane_group::LaneGroup;
 use super::race_hooks::lock_locations;
+use super::repeated_poll::Poll;
 use super::{Done, Flow, Trouble, Warp};
 use crate::PtxFunctionId;
 use crate::exec::address_halves::Halves;
@@ -57,8 +58,11 @@ impl Warp {
         cta.visit(None);
         if load.strength.strong {
             cta.polls += u32::from(access.place == Place::Global || cta.is_clustered());
+            let parts = load.to.len();
+            let poll = Poll { place: access.place, addresses: &addresses, lanes, bytes: part_bytes, parts };
+            let repeats = self.repeats_poll(cta, at, &poll);
             let lets_lanes = self.has_other_lanes(at) && self.lets_lanes_run(cta, at);
-            if lets_lanes || cta.polls > MAX_POLLS {
+            if repeats || lets_lanes || cta.polls > MAX_POLLS {
                 return Ok(Flow::Yield);
             }
         }

@@ -17,6 +17,7 @@ mod execute;
 mod frame;
 mod generic_address_owner;
 mod global;
+mod kept_state;
 mod lane_group;
 mod matrix;
 mod mbarrier;
@@ -26,6 +27,7 @@ mod operand_forms;
 mod proxy_hooks;
 mod race_hooks;
 mod register;
+mod repeated_poll;
 mod row_access;
 mod span_content;
 mod special_registers;
@@ -63,6 +65,7 @@ pub(crate) use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
 pub(crate) use register::Register;
+use repeated_poll::RepeatedPoll;
 use warpgroup_registers::WarpgroupRegisters;
 
 /// Steps after which a lane group that was passed over gets a turn.
@@ -113,6 +116,8 @@ pub(crate) struct Warp {
     products: WarpgroupRegisters,
     /// Finds loops that cannot end.
     watch: Watch,
+    /// Finds strong reads that are repeated.
+    poll: RepeatedPoll,
 }
 
 /// Why a warp stopped.
@@ -185,6 +190,7 @@ impl Warp {
         (self.failed_locks, self.polls, self.splits) = ((0, 0), 0, SPLITS);
         self.products = WarpgroupRegisters::default();
         self.watch = Watch::default();
+        self.poll.restart();
     }
 
     /// Enters the kernel when the warp runs for the first time. Registers of warps that are done are used again: they are still in the cache.
