@@ -1,9 +1,11 @@
 //! Memory by tag over time.
 //!
 //! What is kept are sums of changes in buckets of one width, for each device and tag. When time goes on for too long, pairs of buckets
-//! are added and all are twice as wide. So the amount at the end of a bucket is exact, in whatever order events came.
+//! are added and all are twice as wide. So the amount at the end of a bucket is exact, in whatever order events came. Memory that is taken and
+//! given back within one bucket is in the most of it: of all tags, with what each had then, and of each tag alone.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::{Range, RangeInclusive};
 
 use serde::Serialize;
 
@@ -43,10 +45,15 @@ struct DeviceMemory {
 /// In a bucket without a change of the heap.
 const NO_CHANGE: i64 = -1;
 
+#[derive(Default)]
 struct TagChanges {
     /// None for all tags that are not told apart.
     tag: Option<NameId>,
     changes: Vec<i64>,
+    /// The most bytes in a bucket with changes of this tag.
+    high: Vec<i64>,
+    /// Bytes of this tag when all tags together had most, in a bucket with changes.
+    at_high: Vec<i64>,
     /// Bytes at last.
     now: i64,
 }
@@ -79,6 +86,10 @@ pub struct TagCurve {
     pub tag: Option<NameId>,
     /// Bytes at the end of each step.
     pub bytes: Vec<i64>,
+    /// Bytes when all tags together had most in each step: these of all tags make up [`MemoryCurve::high`].
+    pub at_high: Vec<i64>,
+    /// The most bytes in any of the steps.
+    pub most: i64,
 }
 
 impl Default for MemorySeries {
@@ -147,23 +158,25 @@ impl MemorySeries {
         let steps = (first >> wider)..=(last >> wider);
         let curve = |(device, memory): (&u32, &DeviceMemory)| {
             let ends = || steps.clone().map(|step| ((step + 1) << wider) as usize);
-            let tags: Vec<TagCurve> = memory
-                .tags
-                .iter()
-                .map(|tag| TagCurve { tag: tag.tag, bytes: amounts(&tag.changes, ends()) })
-                .collect();
-            let high = steps.clone().zip(0..).map(|(step, at)| {
-                let inside = ((step << wider) as usize)..(((step + 1) << wider) as usize);
-                let inside = inside.start.min(memory.high.len())..inside.end.min(memory.high.len());
-                let most = memory.high.get(inside).unwrap_or_default().iter().copied().max().unwrap_or(0);
-                let sum: i64 = tags.iter().filter_map(|tag| tag.bytes.get(at as usize)).sum();
-                most.max(sum)
-            });
+            let inside = |step: u64| ((step << wider) as usize)..(((step + 1) << wider) as usize);
+            let mut tags: Vec<TagCurve> =
+                memory.tags.iter().map(|tag| tag.curve(ends(), &steps, inside)).collect();
+            let mut high = Vec::new();
+            for (at, step) in steps.clone().enumerate() {
+                let at_end: i64 = tags.iter().map(|tag| tag.at_high[at]).sum();
+                let most = largest(&memory.high, inside(step)).filter(|(_, most)| *most > at_end);
+                if let Some((bucket, _)) = most {
+                    for (curve, tag) in tags.iter_mut().zip(&memory.tags) {
+                        curve.at_high[at] = tag.at_high.get(bucket).copied().unwrap_or(0);
+                    }
+                }
+                high.push(most.map_or(at_end, |(_, most)| most));
+            }
             MemoryCurve {
                 device: *device,
                 begin_ns: steps.start() << wider << self.level,
                 step_ns: 1 << wider << self.level,
-                high: high.collect(),
+                high,
                 heap: last_held(&memory.heap, ends()),
                 peak_bytes: memory.peak,
                 peak_ns: memory.peak_ns,
@@ -192,32 +205,45 @@ impl MemorySeries {
     fn change(&mut self, device: u32, tag: NameId, bytes: i64, time_ns: u64) {
         let at = self.make_room(time_ns);
         let Some(memory) = self.device(device) else { return };
+        memory.note_high(at);
         memory.now = memory.now.saturating_add(bytes);
         if memory.now > memory.peak {
             (memory.peak, memory.peak_ns) = (memory.now, time_ns);
         }
-        let now = memory.now;
-        let high = place(&mut memory.high, at);
-        *high = now.max(*high);
         let tag = memory.tag(tag);
+        let before = tag.now;
         tag.now = tag.now.saturating_add(bytes);
+        let high = place(&mut tag.high, at);
+        *high = before.max(tag.now).max(*high);
         let changes = place(&mut tag.changes, at);
         *changes = changes.saturating_add(bytes);
+        memory.note_high(at);
     }
 }
 
 impl DeviceMemory {
+    /// What is in use now is the most of a bucket, if that was less.
+    fn note_high(&mut self, at: usize) {
+        let high = place(&mut self.high, at);
+        if self.now > *high {
+            *high = self.now;
+            for tag in &mut self.tags {
+                *place(&mut tag.at_high, at) = tag.now;
+            }
+        }
+    }
+
     fn tag(&mut self, tag: NameId) -> &mut TagChanges {
         let wanted = Some(tag);
         let at = match self.tags.iter().position(|known| known.tag == wanted) {
             Some(at) => at,
             None if self.tags.len() < MAX_TAGS => {
-                self.tags.push(TagChanges { tag: wanted, changes: Vec::new(), now: 0 });
+                self.tags.push(TagChanges { tag: wanted, ..TagChanges::default() });
                 self.tags.len() - 1
             }
             None => {
                 if self.tags.len() == MAX_TAGS {
-                    self.tags.push(TagChanges { tag: None, changes: Vec::new(), now: 0 });
+                    self.tags.push(TagChanges { tag: None, ..TagChanges::default() });
                 }
                 MAX_TAGS
             }
@@ -226,18 +252,50 @@ impl DeviceMemory {
     }
 
     fn widen(&mut self) {
+        let high = &self.high;
         for tag in &mut self.tags {
             tag.changes = tag
                 .changes
                 .chunks(2)
                 .map(|pair| pair.iter().fold(0, |a: i64, b| a.saturating_add(*b)))
                 .collect();
+            tag.high = tag.high.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
+            let at_high = |pair: usize| {
+                let bucket = largest(high, pair..pair + 2).map_or(pair, |(bucket, _)| bucket);
+                tag.at_high.get(bucket).copied().unwrap_or(0)
+            };
+            tag.at_high = (0..tag.at_high.len()).step_by(2).map(at_high).collect();
         }
         let last =
             |pair: &[i64]| pair.iter().rev().copied().find(|held| *held != NO_CHANGE).unwrap_or(NO_CHANGE);
         self.heap = self.heap.chunks(2).map(last).collect();
         self.high = self.high.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
     }
+}
+
+impl TagChanges {
+    /// The curve of the tag over some steps, each of some buckets, as if each step had most at its end.
+    fn curve(
+        &self,
+        ends: impl Iterator<Item = usize>,
+        steps: &RangeInclusive<u64>,
+        inside: impl Fn(u64) -> Range<usize>,
+    ) -> TagCurve {
+        let bytes = amounts(&self.changes, ends);
+        let within = largest(&self.high, inside(*steps.start()).start..inside(*steps.end()).end);
+        let most = bytes.iter().copied().chain(within.map(|(_, most)| most)).max().unwrap_or(0).max(0);
+        TagCurve { tag: self.tag, at_high: bytes.clone(), bytes, most }
+    }
+}
+
+/// The first largest of some places of a list, and where it is; none where the list has none of them.
+fn largest(list: &[i64], places: Range<usize>) -> Option<(usize, i64)> {
+    let end = places.end.min(list.len());
+    let places = places.start.min(end)..end;
+    let largest = list[places.clone()].iter().copied().zip(places);
+    largest
+        .max_by_key(|(value, place)| (*value, std::cmp::Reverse(*place)))
+        .map(|(value, place)| (place, value))
 }
 
 /// Sums of all changes up to each of some places, which ascend.

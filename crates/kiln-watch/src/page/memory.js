@@ -50,7 +50,7 @@ function drawCurve(section, curve) {
   }
   figure.querySelector("h2").textContent = deviceWords(curve.rec, curve.device);
   const most = Math.max(1, curve.peak_bytes, ...curve.heap);
-  const sorted = curve.tags.map((tag) => ({ ...tag, most: Math.max(0, ...tag.bytes), last: tag.bytes[tag.bytes.length - 1] || 0 })).sort((a, b) => b.most - a.most);
+  const sorted = curve.tags.map((tag) => ({ ...tag, last: tag.bytes[tag.bytes.length - 1] || 0 })).sort((a, b) => b.most - a.most);
   const picture = figure.querySelector("canvas"), ratio = devicePixelRatio || 1, box = picture.getBoundingClientRect();
   picture.width = Math.max(1, Math.round(box.width * ratio));
   picture.height = Math.max(1, Math.round(box.height * ratio));
@@ -69,7 +69,7 @@ function drawCurve(section, curve) {
     pen.beginPath();
     for (let at = 0; at < floor.length; at++) { pen.lineTo(x(at), y(floor[at])); pen.lineTo(x(at + 1), y(floor[at])); }
     for (let at = floor.length - 1; at >= 0; at--) {
-      floor[at] += Math.max(0, tag.bytes[at]);
+      floor[at] += Math.max(0, tag.at_high[at]);
       pen.lineTo(x(at + 1), y(floor[at]));
       pen.lineTo(x(at), y(floor[at]));
     }

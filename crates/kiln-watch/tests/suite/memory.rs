@@ -1,5 +1,7 @@
 //! Memory by tag over time, against a plain sum.
 
+use std::ops::Range;
+
 use kiln_trace::{EndRecord, HeapChange, HeapRecord, TraceEvent};
 
 use crate::samples::{Random, Recording, allocated, freed, holed, line, planted};
@@ -47,14 +49,69 @@ fn amounts_at_the_end_of_each_step_are_exact() {
                 let of_tag = changes.iter().filter(|(when, known, _)| *when < end && *known == name);
                 assert_eq!(tag.bytes[step], of_tag.map(|(.., bytes)| bytes).sum::<i64>(), "{name} at {end}");
             }
-            assert!(curve.high[step] >= curve.tags.iter().map(|tag| tag.bytes[step]).sum());
-            assert!(curve.high[step] <= curve.peak_bytes);
+            let begin = curve.begin_ns + step as u64 * curve.step_ns;
+            assert_eq!(
+                curve.high[step],
+                most(&changes, begin..end, None),
+                "of all tags from {begin} to {end}"
+            );
+            assert_eq!(curve.high[step], curve.tags.iter().map(|tag| tag.at_high[step]).sum::<i64>());
+        }
+        for tag in &curve.tags {
+            let name = &*names[tag.tag.unwrap() as usize];
+            assert_eq!(tag.most, most(&changes, 0..u64::MAX, Some(name)), "most of {name}");
         }
         assert_eq!(curve.high.iter().max(), Some(&curve.peak_bytes));
     }
     // A part of the time begins with what was in use before it.
     let [part] = &*watched.memory(time / 2, time, 64) else { panic!() };
     assert!(part.tags.iter().all(|tag| tag.bytes[0] > 0));
+    for tag in &part.tags {
+        let name = &*names[tag.tag.unwrap() as usize];
+        assert_eq!(tag.most, most(&changes, part.begin_ns..u64::MAX, Some(name)), "most of {name} in a part");
+    }
+}
+
+/// The most bytes of a tag, or of all, at the beginning of some time or after a change in it.
+fn most(changes: &[(u64, &str, i64)], time: Range<u64>, tag: Option<&str>) -> i64 {
+    let (mut now, mut most) = (0, 0);
+    for (when, _, bytes) in changes.iter().filter(|(_, known, _)| tag.is_none_or(|tag| tag == *known)) {
+        if *when < time.start {
+            now += bytes;
+            most = now;
+        } else if *when < time.end {
+            now += bytes;
+            most = most.max(now);
+        }
+    }
+    most
+}
+
+#[test]
+fn a_peak_that_is_shorter_than_a_step_is_in_it_with_its_tags() {
+    let mut events = vec![allocated(0, 100, "weights", 10)];
+    for block in 1..=15 {
+        events.push(allocated(block, 2 << 20, "activations", 5_000_000 + block));
+    }
+    events.extend((1..=15).map(|block| freed(block, 2 << 20, "activations", 5_000_100 + block)));
+    events.push(allocated(16, 50, "gradients", 10_000_000));
+    let watched = Recording::of(&events, 5).read();
+    let names = watched.names(0);
+    for (begin, points) in [(0, 1), (0, 16), (0, 1024), (4_900_000, 64)] {
+        let [curve] = &*watched.memory(begin, 10_000_000, points) else { panic!() };
+        let of =
+            |name: &str| curve.tags.iter().find(|tag| &*names[tag.tag.unwrap() as usize] == name).unwrap();
+        let (weights, activations, gradients) = (of("weights"), of("activations"), of("gradients"));
+        assert_eq!((weights.most, activations.most, gradients.most), (100, 30 << 20, 50), "{points} points");
+        let step = curve.high.iter().position(|high| *high == 100 + (30 << 20)).unwrap();
+        let then = [weights, activations, gradients].map(|tag| tag.at_high[step]);
+        assert_eq!(then, [100, 30 << 20, 0]);
+        assert_eq!(
+            activations.bytes.iter().max(),
+            Some(&0),
+            "all of it was given back by the end of each step"
+        );
+    }
 }
 
 #[test]
