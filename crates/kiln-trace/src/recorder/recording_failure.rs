@@ -19,6 +19,14 @@ pub enum RecordingFailure {
         /// The recording, which has what was written before.
         path: PathBuf,
     },
+    /// This process was forked from the one that records, whose recording has nothing of what this one does.
+    #[error(
+        "the recording is that of process {process}, from which this one was forked: nothing of this process is in it; fork first, and open a device and record in the process that uses it"
+    )]
+    Forked {
+        /// The process that records.
+        process: u32,
+    },
 }
 
 impl RecordingFailure {

@@ -33,6 +33,8 @@ pub(super) struct RecordingThread {
     totals: Mutex<RecordingTotals>,
     /// Taken by the thread.
     output: Mutex<Option<Output>>,
+    /// The process that has the thread. One that was forked from it has a copy of all else, and locks that the thread may have held.
+    process: u32,
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ impl RecordingThread {
             changed: Condvar::new(),
             totals: Mutex::default(),
             output: Mutex::new(Some(Output::begin(file)?)),
+            process: std::process::id(),
         })
     }
 
@@ -88,10 +91,25 @@ impl RecordingThread {
     }
 
     pub(super) fn totals(&self) -> RecordingTotals {
+        if self.is_of_other_process() {
+            let known = self.totals.try_lock().map(|totals| totals.clone()).unwrap_or_default();
+            return RecordingTotals {
+                failure: Some(RecordingFailure::Forked { process: self.process }),
+                ..known
+            };
+        }
         locked(&self.totals).clone()
     }
 
+    /// Whether this process was forked from the one that records: there is no thread to wait for.
+    fn is_of_other_process(&self) -> bool {
+        std::process::id() != self.process
+    }
+
     pub(super) fn flush(&self, limit: Duration) -> bool {
+        if self.is_of_other_process() {
+            return false;
+        }
         let mut requests = locked(&self.requests);
         requests.asked += 1;
         let asked = requests.asked;
@@ -99,6 +117,9 @@ impl RecordingThread {
     }
 
     pub(super) fn mark_end(&self, time_ns: u64, limit: Duration) -> bool {
+        if self.is_of_other_process() {
+            return false;
+        }
         let mut requests = locked(&self.requests);
         requests.end = Some(time_ns);
         requests.asked += 1;
@@ -107,12 +128,18 @@ impl RecordingThread {
     }
 
     pub(super) fn finish(&self, time_ns: u64, limit: Duration) -> bool {
+        if self.is_of_other_process() {
+            return false;
+        }
         locked(&self.requests).end = Some(time_ns);
         self.stop(limit)
     }
 
     /// Whether everything was written in time. A disk that hangs keeps its thread, and not the program.
     pub(super) fn stop(&self, limit: Duration) -> bool {
+        if self.is_of_other_process() {
+            return false;
+        }
         let mut requests = locked(&self.requests);
         requests.stops = true;
         requests.asked += 1;

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kiln::recovery::{Isolation, Process, WorkerEntry};
+use kiln::trace::RecordingFailure;
 use kiln::{DeviceRuntime, RuntimeConfig};
 
 use crate::Recorded;
@@ -81,6 +82,31 @@ fn child() {
             assert!(began.elapsed() < Duration::from_secs(3), "it waited for a thread that it does not have");
             fill(gpu, FILLS);
         }
+        "forks a process that goes on with the device" => {
+            // SAFETY: no other thread of this process holds anything that the new one uses.
+            let process = unsafe { fork() };
+            if process == 0 {
+                let began = Instant::now();
+                let parent = std::os::unix::process::parent_id();
+                let buffer = gpu.zeros::<u32>(16).unwrap();
+                assert_eq!(buffer.download().unwrap(), [0; 16]);
+                drop(buffer);
+                let failure = gpu.flush_trace().unwrap().failure.unwrap();
+                assert_eq!(failure, RecordingFailure::Forked { process: parent });
+                assert!(failure.to_string().contains("fork first"), "{failure}");
+                drop(gpu);
+                assert!(
+                    began.elapsed() < Duration::from_secs(4),
+                    "it waited for a thread that it does not have"
+                );
+                std::process::exit(0);
+            }
+            let mut status = -1;
+            // SAFETY: there is such a process, and the status is a place that lives until the call returns.
+            assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
+            assert_eq!(status, 0);
+            fill(gpu, FILLS);
+        }
         "forks a process that makes a device" => {
             // SAFETY: no other thread of this process holds anything that the new one uses.
             let process = unsafe { fork() };
@@ -154,7 +180,13 @@ fn is_whole(plan: &str, file: &Recorded) -> usize {
 
 #[test]
 fn a_simulated_device_that_lasts_is_recorded_to_the_end_however_the_process_exits() {
-    for end in ["returns", "exits", "exits in a thread", "forks a process that exits"] {
+    for end in [
+        "returns",
+        "exits",
+        "exits in a thread",
+        "forks a process that exits",
+        "forks a process that goes on with the device",
+    ] {
         assert!(ends_well(&format!("auto, {end}"), "host") >= FILLS as usize);
     }
 }
