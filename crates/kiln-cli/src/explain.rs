@@ -34,7 +34,8 @@ const EXAMPLES: &str = "Examples:
 
 For each device: the three largest reasons why it was idle, the three longest waits of its \
      streams for each other with the block they were about, and who held its memory when it was \
-     fullest and at the end. Then the program's own waits, by line.
+     fullest and at the end. Then the program's own waits, by line, and collectives. What is not \
+     among the first three of these is counted in a line behind them, with its time.
 
 A device is idle while none of its streams runs anything. If the next work was submitted only \
      after that, the reason is the program, and the wait it was in is named. A wait is called \

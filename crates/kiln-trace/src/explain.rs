@@ -33,8 +33,8 @@ pub(crate) use device_clocks::DeviceClocks;
 pub use explainer::Explainer;
 pub use explanation::{
     ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHeapChange,
-    ExplainedHostWait, ExplainedTakeover, Explanation, HeldTag, IdleReason, IdleWhy, RefusedAllocation,
-    StreamStall, TagBytes, WorkName,
+    ExplainedHostWait, ExplainedTakeover, Explanation, HeldTag, IdleReason, IdleWhy, LeftOut, MoreHostWaits,
+    RefusedAllocation, StreamStall, TagBytes, WorkName,
 };
 pub use idle_knowledge::{IdleKnowledge, UnknownIdle};
 pub use missing_events::MissingEvents;

@@ -73,8 +73,8 @@ mod shell_word;
 pub use explain::{
     ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHeapChange,
     ExplainedHostWait, ExplainedPostMortem, ExplainedTakeover, Explainer, Explanation, HeldTag,
-    IdleKnowledge, IdleReason, IdleWhy, MissingEvents, PostMortems, RefusedAllocation, StreamStall, TagBytes,
-    UnknownIdle, WorkName,
+    IdleKnowledge, IdleReason, IdleWhy, LeftOut, MissingEvents, MoreHostWaits, PostMortems,
+    RefusedAllocation, StreamStall, TagBytes, UnknownIdle, WorkName,
 };
 pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, refused_place, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::explanation::ExplainedCollective;
+use super::explanation::{ExplainedCollective, LeftOut};
 use super::name_table::{NameId, NameTable};
 use super::timeline::Timeline;
 use crate::record::{CollectiveRecord, TraceStamp};
@@ -62,8 +62,8 @@ impl CollectiveCalls {
         self.calls.drain(..self.calls.len().saturating_sub(most));
     }
 
-    /// Those that took longest, or moved most where no time is known.
-    pub(super) fn largest(&self, count: usize, names: &NameTable) -> Vec<ExplainedCollective> {
+    /// Those that took longest, or moved most where no time is known, and what the others took.
+    pub(super) fn largest(&self, count: usize, names: &NameTable) -> (Vec<ExplainedCollective>, LeftOut) {
         let mut kinds: Vec<(&Key, &Sum)> = self.kinds.iter().collect();
         kinds.sort_by_key(|(_, sum)| Reverse((sum.ns, sum.bytes)));
         let explained = |(key, sum): (&Key, &Sum)| ExplainedCollective {
@@ -76,6 +76,9 @@ impl CollectiveCalls {
             ns: sum.ns,
             longest_ns: sum.longest_ns,
         };
-        kinds.into_iter().take(count).map(explained).collect()
+        let rest = kinds.split_off(count.min(kinds.len()));
+        let ns = rest.iter().fold(0, |total: u64, (_, sum)| total.saturating_add(sum.ns.unwrap_or(0)));
+        let left_out = LeftOut { count: rest.len() as u64, ns };
+        (kinds.into_iter().map(explained).collect(), left_out)
     }
 }

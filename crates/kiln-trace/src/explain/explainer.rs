@@ -6,8 +6,8 @@ use super::collective_calls::CollectiveCalls;
 use super::device_idle::{IdleCase, Surroundings, Why};
 use super::device_work::DeviceWork;
 use super::explanation::{
-    ExplainedClock, ExplainedDevice, ExplainedHostWait, Explanation, IdleReason, IdleWhy, StreamStall,
-    WorkName,
+    ExplainedClock, ExplainedDevice, ExplainedHostWait, Explanation, IdleReason, IdleWhy, LeftOut,
+    MoreHostWaits, StreamStall, WorkName,
 };
 use super::finding_list::FindingList;
 use super::held_memory::HeldMemory;
@@ -16,7 +16,7 @@ use super::idle_knowledge::{IdleKnowledge, UnknownIdle};
 use super::missing_events::MissingEvents;
 use super::name_table::NameTable;
 use super::post_mortems::PostMortems;
-use super::ranking::{Cost, Ranking};
+use super::ranking::{Cost, Ranking, cut};
 use super::stream_stalls::{StallCase, StallKey, Stalls, Wait, Waits};
 use super::takeover_steps::TakeoverSteps;
 use super::timeline::{Timeline, Work};
@@ -215,7 +215,8 @@ impl Explainer {
         devices.extend(self.takeovers.devices());
         let explained = devices.into_iter().map(|device| {
             let memory = memory.remove(&device).unwrap_or_default().finish(&self.names);
-            let [stalls, asked_stalls] = self.stalls(stalls.remove(&device).unwrap_or_default());
+            let [(stalls, more_stalls), (asked_stalls, more_asked_stalls)] =
+                self.stalls(stalls.remove(&device).unwrap_or_default());
             ExplainedDevice {
                 peak_bytes: memory.peak_bytes,
                 peak_ns: memory.peak_ns,
@@ -228,15 +229,17 @@ impl Explainer {
                 losses: self.takeovers.losses(device).lost,
                 brought_back: self.takeovers.losses(device).brought_back,
                 stalls,
+                more_stalls,
                 asked_stalls,
+                more_asked_stalls,
                 ..self.device(device, work.remove(&device).unwrap_or_default())
             }
         });
         let devices: Vec<ExplainedDevice> = explained.collect();
         let clocks = self.clocks(&devices);
         let host = std::mem::take(&mut self.host);
-        let host_waits = self.host_waits(host);
-        let collectives = self.collectives.largest(NAMED, &self.names);
+        let (host_waits, more_host_waits) = self.host_waits(host);
+        let (collectives, more_collectives) = self.collectives.largest(NAMED, &self.names);
         let command = &self.command;
         Explanation {
             is_virtual: if clocks.is_empty() {
@@ -247,7 +250,9 @@ impl Explainer {
             devices,
             clocks,
             host_waits,
+            more_host_waits,
             collectives,
+            more_collectives,
             post_mortems: self.post_mortems.finish(),
             findings: self.findings.named,
             finding_count: self.findings.count,
@@ -299,14 +304,21 @@ impl Explainer {
             Some(idle) if idle_unknown == Some(UnknownIdle::EventsMissing) => {
                 ExplainedDevice { span_ns: idle.span_ns() + tail_ns, ..explained }
             }
-            Some(idle) => ExplainedDevice {
-                unknown_ns: idle.unknown_ns() + tail_ns,
-                earlier_ns: idle.earlier_ns(),
-                span_ns: idle.span_ns() + tail_ns,
-                busy_ns: Some(idle.busy_ns()),
-                idle: idle.reasons.largest(NAMED).into_iter().map(|found| self.idle(found)).collect(),
-                ..explained
-            },
+            Some(idle) => {
+                let explained = ExplainedDevice {
+                    unknown_ns: idle.unknown_ns() + tail_ns,
+                    earlier_ns: idle.earlier_ns(),
+                    span_ns: idle.span_ns() + tail_ns,
+                    busy_ns: Some(idle.busy_ns()),
+                    ..explained
+                };
+                let mut reasons = idle.reasons.sorted();
+                let late = reasons.iter().filter(|(why, _)| matches!(why, Why::HostBusy { .. }));
+                let not_submitted_ns = late.fold(0, |sum: u64, (_, cost)| sum.saturating_add(cost.ns));
+                let more_idle = cut(&mut reasons, NAMED);
+                let idle = reasons.into_iter().map(|found| self.idle(found)).collect();
+                ExplainedDevice { idle, more_idle, not_submitted_ns, ..explained }
+            }
         }
     }
 
@@ -329,7 +341,7 @@ impl Explainer {
     }
 
     /// The longest waits of streams: those that the order of the work needs, and those that the program asked for.
-    fn stalls(&self, found: Ranking<StallKey, StallCase>) -> [Vec<StreamStall>; 2] {
+    fn stalls(&self, found: Ranking<StallKey, StallCase>) -> [(Vec<StreamStall>, LeftOut); 2] {
         let stall = |(_, cost): (StallKey, Cost<StallCase>)| {
             let case = cost.longest;
             let writer = case.writer.map(|writer| self.work_name(&writer));
@@ -349,8 +361,11 @@ impl Explainer {
         };
         let is_asked =
             |(_, cost): &(StallKey, Cost<StallCase>)| cost.longest.wait.reason == WaitReason::Asked;
-        let (asked, needed): (Vec<_>, Vec<_>) = found.largest(usize::MAX).into_iter().partition(is_asked);
-        [needed, asked].map(|found| found.into_iter().take(NAMED).map(stall).collect())
+        let (asked, needed): (Vec<_>, Vec<_>) = found.sorted().into_iter().partition(is_asked);
+        [needed, asked].map(|mut found| {
+            let left_out = cut(&mut found, NAMED);
+            (found.into_iter().map(stall).collect(), left_out)
+        })
     }
 
     /// The clocks of some devices.
@@ -363,7 +378,7 @@ impl Explainer {
         clocks.into_iter().map(|(clock, is_virtual)| ExplainedClock { clock, is_virtual }).collect()
     }
 
-    fn host_waits(&self, host: HostWaiting) -> Vec<ExplainedHostWait> {
+    fn host_waits(&self, host: HostWaiting) -> (Vec<ExplainedHostWait>, Vec<MoreHostWaits>) {
         let wait = |(clock, (_, line), cost): (u32, (u8, _), Cost<HostCase>)| ExplainedHostWait {
             clock,
             cause: cost.longest.cause,
@@ -373,11 +388,16 @@ impl Explainer {
             times: cost.times,
             longest_ns: cost.longest_ns,
         };
-        let clocks = host.by_line().into_iter();
-        let largest = clocks.flat_map(|(clock, lines)| {
-            lines.largest(NAMED).into_iter().map(move |(line, cost)| (clock, line, cost))
-        });
-        largest.map(wait).collect()
+        let (mut largest, mut more) = (Vec::new(), Vec::new());
+        for (clock, lines) in host.by_line() {
+            let mut lines = lines.sorted();
+            let left_out = cut(&mut lines, NAMED);
+            largest.extend(lines.into_iter().map(|(line, cost)| wait((clock, line, cost))));
+            if left_out.count > 0 {
+                more.push(MoreHostWaits { clock, left_out });
+            }
+        }
+        (largest, more)
     }
 
     fn work_name(&self, work: &Work) -> WorkName {

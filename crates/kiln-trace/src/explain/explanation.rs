@@ -18,6 +18,8 @@ pub struct Explanation {
     pub devices: Vec<ExplainedDevice>,
     /// The waits of the host that took longest on each clock, by line.
     pub host_waits: Vec<ExplainedHostWait>,
+    /// The other lines of a clock, where there are any.
+    pub more_host_waits: Vec<MoreHostWaits>,
     /// Faults, in one line each, the first few.
     pub faults: Vec<String>,
     /// What is known of the losses of devices, the first few.
@@ -28,6 +30,8 @@ pub struct Explanation {
     pub finding_count: u64,
     /// Collectives, those first that took longest.
     pub collectives: Vec<ExplainedCollective>,
+    /// The others.
+    pub more_collectives: LeftOut,
     /// Events that the recording misses.
     pub missing_events: u64,
     /// How many and why, in a sentence; none if none is missing.
@@ -46,6 +50,27 @@ pub struct Explanation {
     pub repeat_lacks: Option<String>,
     /// Whether the program records itself, so that the command does not.
     pub records_itself: bool,
+}
+
+/// What has no place among the largest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct LeftOut {
+    /// How many different ones.
+    pub count: u64,
+    /// Their time altogether.
+    pub ns: u64,
+}
+
+/// Lines whose waits have no place among the largest of a clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct MoreHostWaits {
+    /// The clock on which they were measured.
+    pub clock: u32,
+    /// How many, and how long.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub left_out: LeftOut,
 }
 
 /// A mistake that the checks of a device found: the first one of its rule, kernel and line.
@@ -106,10 +131,18 @@ pub struct ExplainedDevice {
     pub earlier_ns: u64,
     /// The largest reasons why no stream ran anything, the largest first.
     pub idle: Vec<IdleReason>,
+    /// The other reasons.
+    pub more_idle: LeftOut,
+    /// How long no stream ran anything because the program had not submitted the next work, whatever that was; a part of all reasons.
+    pub not_submitted_ns: u64,
     /// The longest waits of streams for work of others, the longest first.
     pub stalls: Vec<StreamStall>,
+    /// The others.
+    pub more_stalls: LeftOut,
     /// The longest waits that the program asked for with `Stream::wait_for`, the longest first; `stalls` has the others.
     pub asked_stalls: Vec<StreamStall>,
+    /// The others.
+    pub more_asked_stalls: LeftOut,
     /// The most bytes that were in use at once.
     pub peak_bytes: u64,
     /// When that was.

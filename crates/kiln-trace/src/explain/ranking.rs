@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use super::explanation::LeftOut;
+
 /// Reasons that are told apart. Of more, those stay that cost most so far.
 const MAX_REASONS: usize = 1 << 14;
 
@@ -14,6 +16,15 @@ pub(super) struct Cost<C> {
     pub(super) longest_ns: u64,
     /// What is known of the longest.
     pub(super) longest: C,
+}
+
+/// What follows the first few of sorted reasons, which are left.
+pub(super) fn cut<K, C>(sorted: &mut Vec<(K, Cost<C>)>, count: usize) -> LeftOut {
+    let rest = sorted.split_off(count.min(sorted.len()));
+    LeftOut {
+        count: rest.len() as u64,
+        ns: rest.iter().fold(0, |sum: u64, (_, cost)| sum.saturating_add(cost.ns)),
+    }
 }
 
 /// Time by reason.
@@ -52,9 +63,15 @@ impl<K: Hash + Eq + Ord + Copy, C: Copy> Ranking<K, C> {
 
     /// The reasons that cost most, in the same order for the same recording.
     pub(super) fn largest(self, count: usize) -> Vec<(K, Cost<C>)> {
+        let mut all = self.sorted();
+        all.truncate(count);
+        all
+    }
+
+    /// All reasons, those that cost most first, in the same order for the same recording.
+    pub(super) fn sorted(self) -> Vec<(K, Cost<C>)> {
         let mut all: Vec<_> = self.costs.into_iter().collect();
         all.sort_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| a.cmp(b)));
-        all.truncate(count);
         all
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{
     ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHostWait, Explanation,
-    HeldTag, IdleReason, IdleWhy, RefusedAllocation, StreamStall, WorkName,
+    HeldTag, IdleReason, IdleWhy, LeftOut, RefusedAllocation, StreamStall, WorkName,
 };
 use super::idle_knowledge::UnknownIdle;
 use super::quantity::{Bytes, Share, Time};
@@ -82,7 +82,7 @@ impl Explanation {
     fn tell_host_waits(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let has_one = self.clocks.len() < 2;
         let mut clock = None;
-        for wait in &self.host_waits {
+        for (at, wait) in self.host_waits.iter().enumerate() {
             if clock.replace(wait.clock) != Some(wait.clock) {
                 match self.clocks.iter().find(|known| known.clock == wait.clock).filter(|_| !has_one) {
                     Some(known) => writeln!(f, "\nThe program itself waited, on {known}:")?,
@@ -90,6 +90,9 @@ impl Explanation {
                 }
             }
             writeln!(f, "  {wait}")?;
+            let is_last = self.host_waits.get(at + 1).is_none_or(|next| next.clock != wait.clock);
+            let more = self.more_host_waits.iter().find(|more| is_last && more.clock == wait.clock);
+            more.map_or(Ok(()), |more| more.left_out.tell(f, "  ", ("line", "lines")))?;
         }
         Ok(())
     }
@@ -160,11 +163,27 @@ impl Explanation {
                 kind.describe(f, has_virtual)?;
                 writeln!(f)
             })?;
+            self.more_collectives.tell(
+                f,
+                "  ",
+                ("kind, communicator or rank", "kinds, communicators or ranks"),
+            )?;
         }
         if let Some(why) = &self.missing_why {
             writeln!(f, "\n{why}")?;
         }
         Ok(())
+    }
+}
+
+impl LeftOut {
+    /// A line about it, if there is anything: how many, of what, and how long.
+    fn tell(&self, f: &mut Formatter<'_>, indent: &str, (one, several): (&str, &str)) -> fmt::Result {
+        match *self {
+            Self { count: 0, .. } => Ok(()),
+            Self { count: 1, ns } => writeln!(f, "{indent}and 1 more {one}: {}", Time(ns)),
+            Self { count, ns } => writeln!(f, "{indent}and {count} more {several}, together {}", Time(ns)),
+        }
     }
 }
 
@@ -272,13 +291,25 @@ impl ExplainedDevice {
             }
         }
         self.idle.iter().try_for_each(|reason| writeln!(f, "  {reason}"))?;
+        self.more_idle.tell(f, "  ", ("reason", "reasons"))?;
+        let told = self.idle.iter().filter(|reason| reason.why == IdleWhy::HostBusy);
+        let told_ns = told.fold(0, |sum: u64, reason| sum.saturating_add(reason.ns));
+        if self.not_submitted_ns > told_ns {
+            let late = Time(self.not_submitted_ns);
+            writeln!(
+                f,
+                "  {late} of all that: the program had not submitted the next work, whatever that was"
+            )?;
+        }
         if !self.stalls.is_empty() {
             writeln!(f, "  Streams waited for each other:")?;
             self.stalls.iter().try_for_each(|stall| writeln!(f, "    {stall}"))?;
+            self.more_stalls.tell(f, "    ", ("wait", "waits"))?;
         }
         if !self.asked_stalls.is_empty() {
             writeln!(f, "  Waits that were the program's own doing:")?;
             self.asked_stalls.iter().try_for_each(|stall| writeln!(f, "    {stall}"))?;
+            self.more_asked_stalls.tell(f, "    ", ("wait", "waits"))?;
         }
         Ok(())
     }
