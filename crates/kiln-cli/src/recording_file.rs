@@ -11,6 +11,7 @@ use kiln_watch::{FilePattern, recordings_in};
 use crate::console::complain;
 use crate::failure::Failure;
 use crate::plural::counted;
+use crate::trace::recorded_program::put_back;
 
 /// Recordings that are read again for what they miss have no more bytes.
 const MAX_NOTED_BYTES: u64 = 32 << 20;
@@ -20,12 +21,16 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// A recording that is being read.
 pub(crate) type OpenRecording = RecordingReader<BufReader<File>>;
 
-/// Opens a recording.
+/// Opens a recording. One that a killed command moved aside is put back first.
 ///
 /// # Errors
 /// A file that cannot be read; something that is no recording, or one of another version.
 pub(crate) fn open(path: &Path, skip_damaged: bool) -> Result<OpenRecording, Failure> {
-    let file = open_plain_file(path).map_err(|error| failure(path, &error.into()))?;
+    let mut opened = open_plain_file(path);
+    if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) && put_back(path) {
+        opened = open_plain_file(path);
+    }
+    let file = opened.map_err(|error| failure(path, &error.into()))?;
     let from = BufReader::with_capacity(BUFFER_BYTES, file);
     let reader = RecordingReader::new(from).map_err(|error| failure(path, &error))?;
     Ok(if skip_damaged { reader.skipping_damage() } else { reader })

@@ -75,13 +75,15 @@ impl<'f> Earlier<'f> {
     }
 }
 
-/// Puts back what a command moved aside that was killed, and tells it; where there is a later recording, it is removed.
-fn put_back(file: &Path) {
+/// Puts back what a command moved aside that was killed, and tells it; where there is a later recording, it is removed. Whether anything was done.
+pub(crate) fn put_back(file: &Path) -> bool {
+    let mut is_changed = false;
     for aside in left_behind::found(file, ASIDE) {
         let (done, what) = match is_recorded(file) {
             true => (fs::remove_file(&aside), "removed"),
             false => (fs::rename(&aside, file), "put back"),
         };
+        is_changed |= done.is_ok();
         if done.is_ok() {
             complain(format_args!(
                 "{}: note: {what}; a command that was killed had moved this recording aside",
@@ -89,6 +91,7 @@ fn put_back(file: &Path) {
             ));
         }
     }
+    is_changed
 }
 
 impl Drop for Earlier<'_> {

@@ -78,6 +78,14 @@ fn a_recording_that_a_killed_command_moved_aside_is_put_back() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(&format!("{aside}: note: put back")), "{}", outcome.stderr);
     assert_eq!((std::fs::read(&file).unwrap(), folder.names()), (planted(), vec!["a.kiln".to_owned()]));
+    // A command that reads it does the same.
+    for words in [&["explain", &*file][..], &["trace", &*file]] {
+        std::fs::rename(&file, folder.path(".a.kiln.4194304000.earlier")).unwrap();
+        let outcome = run(command(words));
+        assert_eq!(outcome.code, Some(0), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(&format!("{aside}: note: put back")), "{}", outcome.stderr);
+        assert_eq!(std::fs::read(&file).unwrap(), planted());
+    }
     // Beside a later recording it is of no use.
     folder.write(".a.kiln.4194304000.earlier", "old");
     let outcome = run(command(&["trace", &file, "--", "true"]));
