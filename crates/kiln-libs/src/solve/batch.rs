@@ -1,10 +1,11 @@
-//! A batch of matrices in a buffer, as kernels take it.
+//! A batch of matrices in a buffer, as kernels take it, and what every call on batches asks of its operands.
 
 use kiln_operation::ElementType;
-use kiln_runtime::GpuRef;
+use kiln_runtime::{Element, GpuRef};
 
 use crate::Result;
 use crate::blas::{Matrix, Real};
+use crate::operands::EXACT_HINT;
 use crate::prims::check::Check;
 use crate::prims::plan::Argument;
 
@@ -13,6 +14,10 @@ const SIZE_LIMIT: u64 = 1 << 31;
 
 /// A batch of matrices that passed its checks.
 pub(super) struct Batch<T: Real> {
+    /// The call.
+    check: Check,
+    /// What the call names it.
+    name: &'static str,
     /// The part of the buffer that they lie in.
     pub(super) buffer: GpuRef<T>,
     pub(super) rows: u64,
@@ -25,20 +30,20 @@ pub(super) struct Batch<T: Real> {
 
 impl<T: Real> Batch<T> {
     /// A batch that is read. With a stride of 0, its matrices are one.
-    pub(super) fn read(check: Check, name: &str, matrix: &Matrix<'_, T>) -> Result<Self> {
+    pub(super) fn read(check: Check, name: &'static str, matrix: &Matrix<'_, T>) -> Result<Self> {
         Self::new(check, name, matrix, false)
     }
 
     /// A batch that is written, whose matrices share no memory.
-    pub(super) fn written(check: Check, name: &str, matrix: &Matrix<'_, T>) -> Result<Self> {
+    pub(super) fn written(check: Check, name: &'static str, matrix: &Matrix<'_, T>) -> Result<Self> {
         Self::new(check, name, matrix, true)
     }
 
-    fn new(check: Check, name: &str, matrix: &Matrix<'_, T>, is_written: bool) -> Result<Self> {
+    fn new(check: Check, name: &'static str, matrix: &Matrix<'_, T>, is_written: bool) -> Result<Self> {
         let (rows, columns, count) = (matrix.rows, matrix.columns, matrix.batch);
         if rows == 0 || columns == 0 || count == 0 {
             let (buffer, [row_step, column_step, stride]) = (matrix.buffer.view(..0)?, [0; 3]);
-            return Ok(Self { buffer, rows, columns, count, row_step, column_step, stride });
+            return Ok(Self { check, name, buffer, rows, columns, count, row_step, column_step, stride });
         }
         matrix.check_line(check.0, name)?;
         let ((length, lines), leading) = (matrix.stored(), matrix.distance());
@@ -63,25 +68,93 @@ impl<T: Real> Batch<T> {
         let buffer = matrix.buffer.view(..all as usize)?;
         // It is less than the length of the buffer, where there is a second matrix.
         let stride = u64::try_from(stride).unwrap_or(u64::MAX);
-        Ok(Self { buffer, rows, columns, count, row_step, column_step, stride })
+        Ok(Self { check, name, buffer, rows, columns, count, row_step, column_step, stride })
     }
 
     /// A batch of square matrices. Their sizes fit the words that say what was found.
-    pub(super) fn square(self, check: Check, name: &str) -> Result<Self> {
+    pub(super) fn square(self) -> Result<Self> {
         if self.rows != self.columns {
-            let what = format!("`{name}` is {} x {}, and must be square", self.rows, self.columns);
-            return Err(check.refusal(what, "use `qr_batched` or `svd_batched` for other shapes"));
+            let what = format!("`{}` is {} x {}, and must be square", self.name, self.rows, self.columns);
+            return Err(self.check.refusal(what, "use `qr_batched` or `svd_batched` for other shapes"));
         }
-        self.counted(check, name)
+        self.counted()
     }
 
     /// A batch whose sizes fit the words that say what was found.
-    pub(super) fn counted(self, check: Check, name: &str) -> Result<Self> {
+    pub(super) fn counted(self) -> Result<Self> {
         if [self.rows, self.columns, self.count].into_iter().all(|size| size < SIZE_LIMIT) {
             return Ok(self);
         }
-        let what = format!("`{name}` is {} matrices of {} x {}", self.count, self.rows, self.columns);
-        Err(check.refusal(what, "use sizes below 2^31"))
+        let what = format!("`{}` is {} matrices of {} x {}", self.name, self.count, self.rows, self.columns);
+        Err(self.check.refusal(what, "use sizes below 2^31"))
+    }
+
+    /// The same, with a list that has an element for each row of each matrix, and no memory of theirs.
+    pub(super) fn with_pivots(self, pivots: &GpuRef<i64>) -> Result<Self> {
+        self.check_list(("pivots", pivots), self.rows, || format!("{} rows", self.rows))?;
+        Ok(self)
+    }
+
+    /// The same, with a list that has as many elements for each matrix as its shorter side, and no memory of theirs.
+    pub(super) fn with_list<V: Element>(self, name: &str, list: &GpuRef<V>) -> Result<Self> {
+        self.check_list((name, list), self.shorter_side(), || format!("{} x {}", self.rows, self.columns))?;
+        Ok(self)
+    }
+
+    /// Refuses another number of elements than so many for each matrix, and memory that the matrices have.
+    fn check_list<V: Element>(
+        &self,
+        (name, list): (&str, &GpuRef<V>),
+        of_each: u64,
+        shape: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let wanted = u128::from(of_each) * u128::from(self.count);
+        if list.len() as u128 != wanted {
+            let (given, count, shape) = (list.len(), self.count, shape());
+            let what = format!(
+                "`{name}` has {given} elements and must have {wanted} for {count} matrices of {shape}"
+            );
+            return self.check.refuse(what, EXACT_HINT);
+        }
+        self.apart((name, list))
+    }
+
+    /// The matrices have no memory of another operand.
+    pub(super) fn apart<V: Element>(&self, other: (&str, &GpuRef<V>)) -> Result<()> {
+        self.check.apart((self.name, &self.buffer), other)
+    }
+
+    /// Right-hand sides `b`, which are written: as many rows for each matrix, and no memory of the matrices.
+    pub(super) fn sides(&self, b: &Matrix<'_, T>) -> Result<Self> {
+        let sides = Self::written(self.check, "b", b)?;
+        if (sides.rows, sides.count) != (self.rows, self.count) {
+            let what = format!(
+                "{} matrices of {} x {} and {} right-hand sides of {}",
+                self.count,
+                self.rows,
+                self.rows,
+                sides.count,
+                b.shape_text()
+            );
+            return Err(self.check.refusal(what, "give a right-hand side with as many rows for each matrix"));
+        }
+        self.apart(sides.named())?;
+        Ok(sides)
+    }
+
+    /// Its name and its memory, for checks of other operands.
+    pub(super) fn named(&self) -> (&'static str, &GpuRef<T>) {
+        (self.name, &self.buffer)
+    }
+
+    /// How many matrices there are, and how many rows each has.
+    pub(super) fn sizes(&self) -> (u64, u64) {
+        (self.count, self.rows)
+    }
+
+    /// Rows or columns, whichever are fewer.
+    pub(super) fn shorter_side(&self) -> u64 {
+        self.rows.min(self.columns)
     }
 
     /// Whether there is nothing to read or write.

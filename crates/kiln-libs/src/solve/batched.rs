@@ -12,7 +12,7 @@ use super::batched_call::{BatchOperation, BatchedCall, FailureKind, FoundWords};
 use super::handle::Solve;
 use crate::Result;
 use crate::blas::{Matrix, Real};
-use crate::operands::{EXACT_HINT, Operands};
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -133,44 +133,9 @@ fn shared_bytes<T: Real>(a: &Batch<T>) -> u32 {
     if bytes <= SHARED_BYTES { bytes as u32 } else { 0 }
 }
 
-/// Right-hand sides that fit matrices of a batch.
-pub(super) fn sides<T: Real>(
-    check: Check,
-    (name, a): (&str, &Batch<T>),
-    b: &Matrix<'_, T>,
-) -> Result<Batch<T>> {
-    let sides = Batch::written(check, "b", b)?;
-    if (sides.rows, sides.count) != (a.rows, a.count) {
-        let what = format!(
-            "{} matrices of {} x {} and {} right-hand sides of {}",
-            a.count,
-            a.rows,
-            a.rows,
-            sides.count,
-            b.shape_text()
-        );
-        return Err(check.refusal(what, "give a right-hand side with as many rows for each matrix"));
-    }
-    check.apart((name, &a.buffer), ("b", &sides.buffer))?;
-    Ok(sides)
-}
-
-/// Refuses other numbers of pivots than rows.
-fn check_pivots<T: Real>(check: Check, (name, a): (&str, &Batch<T>), pivots: &GpuRef<i64>) -> Result<()> {
-    let wanted = u128::from(a.rows) * u128::from(a.count);
-    if pivots.len() as u128 != wanted {
-        let (given, count, rows) = (pivots.len(), a.count, a.rows);
-        let what = format!(
-            "`pivots` has {given} elements and must have {wanted} for {count} matrices of {rows} rows"
-        );
-        return check.refuse(what, EXACT_HINT);
-    }
-    check.apart((name, &a.buffer), ("pivots", pivots))
-}
-
 impl<T: Real> CholeskyBatched<'_, T> {
     fn batch(&self) -> Result<Batch<T>> {
-        Ok(lower(Batch::written(CHOLESKY, "a", &self.a)?.square(CHOLESKY, "a")?, self.triangle))
+        Ok(lower(Batch::written(CHOLESKY, "a", &self.a)?.square()?, self.triangle))
     }
 }
 
@@ -179,8 +144,7 @@ impl<T: Real> BatchOperation for CholeskyBatched<'_, T> {
     const FAILURE: FailureKind = FailureKind::NotPositiveDefinite;
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
-        let a = self.batch()?;
-        Ok((a.count, a.rows))
+        Ok(self.batch()?.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
@@ -206,9 +170,7 @@ impl<T: Real> BatchOperation for CholeskyBatched<'_, T> {
 
 impl<T: Real> LuBatched<'_, T> {
     fn batch(&self) -> Result<Batch<T>> {
-        let a = Batch::written(LU, "a", &self.a)?.square(LU, "a")?;
-        check_pivots(LU, ("a", &a), self.pivots)?;
-        Ok(a)
+        Batch::written(LU, "a", &self.a)?.square()?.with_pivots(self.pivots)
     }
 }
 
@@ -217,8 +179,7 @@ impl<T: Real> BatchOperation for LuBatched<'_, T> {
     const FAILURE: FailureKind = FailureKind::Singular;
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
-        let a = self.batch()?;
-        Ok((a.count, a.rows))
+        Ok(self.batch()?.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
@@ -248,8 +209,8 @@ impl<T: Real> BatchOperation for LuBatched<'_, T> {
 
 impl<T: Real> CholeskySolveBatched<'_, T> {
     fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
-        let factor = Batch::read(CHOLESKY_SOLVE, "factor", &self.factor)?.square(CHOLESKY_SOLVE, "factor")?;
-        let b = sides(CHOLESKY_SOLVE, ("factor", &factor), &self.b)?;
+        let factor = Batch::read(CHOLESKY_SOLVE, "factor", &self.factor)?.square()?;
+        let b = factor.sides(&self.b)?;
         Ok((lower(factor, self.triangle), b))
     }
 }
@@ -282,10 +243,9 @@ impl<T: Real> Operation for CholeskySolveBatched<'_, T> {
 
 impl<T: Real> LuSolveBatched<'_, T> {
     fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
-        let factors = Batch::read(LU_SOLVE, "factors", &self.factors)?.square(LU_SOLVE, "factors")?;
-        check_pivots(LU_SOLVE, ("factors", &factors), self.pivots)?;
-        let b = sides(LU_SOLVE, ("factors", &factors), &self.b)?;
-        LU_SOLVE.apart(("pivots", self.pivots), ("b", &b.buffer))?;
+        let factors = Batch::read(LU_SOLVE, "factors", &self.factors)?.square()?.with_pivots(self.pivots)?;
+        let b = factors.sides(&self.b)?;
+        LU_SOLVE.apart(("pivots", self.pivots), b.named())?;
         Ok((factors, b))
     }
 }
@@ -296,7 +256,7 @@ impl<T: Real> BatchOperation for LuSolveBatched<'_, T> {
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
         let (factors, _) = self.batches()?;
-        Ok((factors.count, factors.rows))
+        Ok(factors.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {

@@ -8,12 +8,12 @@ use kiln_operation::Side;
 use kiln_runtime::GpuRef;
 
 use super::batch::Batch;
-use super::batched::{SHARED_BYTES, THREADS, sides};
+use super::batched::{SHARED_BYTES, THREADS};
 use super::batched_call::{BatchOperation, BatchedCall, FailureKind, FoundWords};
 use super::handle::Solve;
 use crate::Result;
 use crate::blas::{Matrix, Real};
-use crate::operands::{EXACT_HINT, Operands};
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -129,32 +129,9 @@ fn shared_bytes<T: Real>(a: &Batch<T>) -> u32 {
     if bytes <= SHARED_BYTES { bytes as u32 } else { 0 }
 }
 
-/// Householder vectors of a matrix.
-fn vectors<T: Real>(a: &Batch<T>) -> u64 {
-    a.rows.min(a.columns)
-}
-
-/// Refuses other numbers of factors than Householder vectors.
-fn check_tau<T: Real>(check: Check, (name, a): (&str, &Batch<T>), tau: &GpuRef<T>) -> Result<()> {
-    let wanted = u128::from(vectors(a)) * u128::from(a.count);
-    if tau.len() as u128 != wanted {
-        let what = format!(
-            "`tau` has {} elements and must have {wanted} for {} matrices of {} x {}",
-            tau.len(),
-            a.count,
-            a.rows,
-            a.columns
-        );
-        return check.refuse(what, EXACT_HINT);
-    }
-    check.apart((name, &a.buffer), ("tau", tau))
-}
-
 impl<T: Real> QrBatched<'_, T> {
     fn batch(&self) -> Result<Batch<T>> {
-        let a = Batch::written(QR, "a", &self.a)?.counted(QR, "a")?;
-        check_tau(QR, ("a", &a), self.tau)?;
-        Ok(a)
+        Batch::written(QR, "a", &self.a)?.counted()?.with_list("tau", self.tau)
     }
 }
 
@@ -163,8 +140,7 @@ impl<T: Real> BatchOperation for QrBatched<'_, T> {
     const FAILURE: FailureKind = FailureKind::Singular;
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
-        let a = self.batch()?;
-        Ok((a.count, a.rows))
+        Ok(self.batch()?.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
@@ -201,9 +177,9 @@ impl<T: Real> ApplyQBatched<'_, T> {
     /// The factors, and `C` as a matrix whose columns are multiplied from the left.
     fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
         let check = self.name();
-        let factored = Batch::read(check, "factored", &self.factored)?.counted(check, "factored")?;
-        check_tau(check, ("factored", &factored), self.tau)?;
-        let c = Batch::written(check, "c", &self.c)?.counted(check, "c")?;
+        let factored =
+            Batch::read(check, "factored", &self.factored)?.counted()?.with_list("tau", self.tau)?;
+        let c = Batch::written(check, "c", &self.c)?.counted()?;
         let order = if self.side == Side::Left { c.rows } else { c.columns };
         if (order, c.count) != (factored.rows, factored.count) {
             let what = format!(
@@ -218,8 +194,8 @@ impl<T: Real> ApplyQBatched<'_, T> {
                 "give a `c` for each, whose side next to `q` is as long as the factored matrix has rows";
             return Err(check.refusal(what, hint));
         }
-        check.apart(("factored", &factored.buffer), ("c", &c.buffer))?;
-        check.apart(("tau", self.tau), ("c", &c.buffer))?;
+        factored.apart(c.named())?;
+        check.apart(("tau", self.tau), c.named())?;
         // C Q is the transpose of Qᵀ Cᵀ.
         Ok((factored, if self.side == Side::Left { c } else { c.transposed() }))
     }
@@ -237,7 +213,7 @@ impl<T: Real> Operation for ApplyQBatched<'_, T> {
         }
         let is_transposed = self.is_transposed != (self.side == Side::Right);
         let mut arguments = vec![Argument::read(&factored.buffer)?];
-        arguments.extend([factored.rows, vectors(&factored)].map(Argument::value));
+        arguments.extend([factored.rows, factored.shorter_side()].map(Argument::value));
         arguments.extend(factored.steps());
         arguments.extend([
             Argument::read(self.tau)?,
@@ -263,12 +239,12 @@ impl<T: Real> Operation for ApplyQBatched<'_, T> {
 
 impl<T: Real> LeastSquaresBatched<'_, T> {
     fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
-        let a = Batch::written(LEAST_SQUARES, "a", &self.a)?.counted(LEAST_SQUARES, "a")?;
+        let a = Batch::written(LEAST_SQUARES, "a", &self.a)?.counted()?;
         if a.rows < a.columns {
             let what = format!("`a` is {} x {}: there are more unknowns than equations", a.rows, a.columns);
             return Err(LEAST_SQUARES.refusal(what, "use `svd_batched`"));
         }
-        let b = sides(LEAST_SQUARES, ("a", &a), &self.b)?;
+        let b = a.sides(&self.b)?;
         Ok((a, b))
     }
 }
@@ -288,7 +264,7 @@ impl<T: Real> BatchOperation for LeastSquaresBatched<'_, T> {
             return found.nothing(plan);
         }
         let shared = shared_bytes(&a);
-        let tau = plan.scratch::<T>(vectors(&a).saturating_mul(a.count))?;
+        let tau = plan.scratch::<T>(a.shorter_side().saturating_mul(a.count))?;
         let mut arguments = vec![Argument::read_write(&a.buffer)?];
         arguments.extend([a.rows, a.columns].map(Argument::value));
         arguments.extend(a.steps());

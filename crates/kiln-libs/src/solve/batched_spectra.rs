@@ -13,7 +13,7 @@ use super::batched_call::{BatchOperation, BatchedCall, FailureKind, FoundWords};
 use super::handle::Solve;
 use crate::Result;
 use crate::blas::{Matrix, Real};
-use crate::operands::{EXACT_HINT, Operands};
+use crate::operands::Operands;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
 
@@ -144,22 +144,6 @@ impl WorkMemory {
     }
 }
 
-/// Refuses other numbers of values than there are.
-fn check_values<T: Real>(check: Check, a: &Batch<T>, (name, values): (&str, &GpuRef<T>)) -> Result<()> {
-    let wanted = u128::from(a.rows.min(a.columns)) * u128::from(a.count);
-    if values.len() as u128 != wanted {
-        let what = format!(
-            "`{name}` has {} elements and must have {wanted} for {} matrices of {} x {}",
-            values.len(),
-            a.count,
-            a.rows,
-            a.columns
-        );
-        return check.refuse(what, EXACT_HINT);
-    }
-    check.apart(("a", &a.buffer), (name, values))
-}
-
 /// Elements that the eigenvalues of a matrix are computed in: the matrix and its rotations, and the vectors.
 fn eigen_elements(n: u64, has_vectors: bool) -> u128 {
     let n = u128::from(n);
@@ -168,8 +152,7 @@ fn eigen_elements(n: u64, has_vectors: bool) -> u128 {
 
 impl<T: Real> EigenvaluesBatched<'_, T> {
     fn batch(&self) -> Result<Batch<T>> {
-        let a = Batch::read(EIGENVALUES, "a", &self.a)?.square(EIGENVALUES, "a")?;
-        check_values(EIGENVALUES, &a, ("values", self.values))?;
+        let a = Batch::read(EIGENVALUES, "a", &self.a)?.square()?.with_list("values", self.values)?;
         Ok(lower(a, self.triangle))
     }
 }
@@ -179,8 +162,7 @@ impl<T: Real> BatchOperation for EigenvaluesBatched<'_, T> {
     const FAILURE: FailureKind = FailureKind::NotConverged;
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
-        let a = self.batch()?;
-        Ok((a.count, a.rows))
+        Ok(self.batch()?.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
@@ -209,8 +191,7 @@ impl<T: Real> BatchOperation for EigenvaluesBatched<'_, T> {
 impl<T: Real> EigenvectorsBatched<'_, T> {
     /// The matrices, and how far apart the elements and the beginnings of vectors lie.
     fn batch(&self) -> Result<(Batch<T>, [u64; 2])> {
-        let a = Batch::written(EIGENVECTORS, "a", &self.a)?.square(EIGENVECTORS, "a")?;
-        check_values(EIGENVECTORS, &a, ("values", self.values))?;
+        let a = Batch::written(EIGENVECTORS, "a", &self.a)?.square()?.with_list("values", self.values)?;
         let steps = [a.row_step.min(a.column_step), a.row_step.max(a.column_step)];
         Ok((lower(a, self.triangle), steps))
     }
@@ -222,7 +203,7 @@ impl<T: Real> BatchOperation for EigenvectorsBatched<'_, T> {
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
         let (a, _) = self.batch()?;
-        Ok((a.count, a.rows))
+        Ok(a.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
@@ -262,9 +243,7 @@ fn svd_elements<T: Real>(a: &Batch<T>, has_vectors: bool) -> u128 {
 
 impl<T: Real> SingularValuesBatched<'_, T> {
     fn batch(&self) -> Result<Batch<T>> {
-        let a = Batch::read(SINGULAR_VALUES, "a", &self.a)?.counted(SINGULAR_VALUES, "a")?;
-        check_values(SINGULAR_VALUES, &a, ("s", self.s))?;
-        Ok(a)
+        Batch::read(SINGULAR_VALUES, "a", &self.a)?.counted()?.with_list("s", self.s)
     }
 }
 
@@ -273,8 +252,7 @@ impl<T: Real> BatchOperation for SingularValuesBatched<'_, T> {
     const FAILURE: FailureKind = FailureKind::NotConverged;
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
-        let a = self.batch()?;
-        Ok((a.count, a.rows))
+        Ok(self.batch()?.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
@@ -304,9 +282,8 @@ impl<T: Real> BatchOperation for SingularValuesBatched<'_, T> {
 impl<T: Real> SvdBatched<'_, T> {
     /// `A`, `U` and `Vᵀ`.
     fn batches(&self) -> Result<[Batch<T>; 3]> {
-        let a = Batch::read(SVD, "a", &self.a)?.counted(SVD, "a")?;
-        check_values(SVD, &a, ("s", self.s))?;
-        let (k, count) = (a.rows.min(a.columns), a.count);
+        let a = Batch::read(SVD, "a", &self.a)?.counted()?.with_list("s", self.s)?;
+        let (k, count) = (a.shorter_side(), a.count);
         let vectors = |name, matrix: &Matrix<'_, T>, shape: (u64, u64)| {
             let found = Batch::written(SVD, name, matrix)?;
             if (found.rows, found.columns, found.count) == (shape.0, shape.1, count) {
@@ -321,11 +298,11 @@ impl<T: Real> SvdBatched<'_, T> {
             Err(SVD.refusal(what, "give matrices that fit each other"))
         };
         let (u, vt) = (vectors("u", &self.u, (a.rows, k))?, vectors("vt", &self.vt, (k, a.columns))?);
-        SVD.apart(("a", &a.buffer), ("u", &u.buffer))?;
-        SVD.apart(("a", &a.buffer), ("vt", &vt.buffer))?;
-        SVD.apart(("u", &u.buffer), ("vt", &vt.buffer))?;
-        SVD.apart(("u", &u.buffer), ("s", self.s))?;
-        SVD.apart(("vt", &vt.buffer), ("s", self.s))?;
+        a.apart(u.named())?;
+        a.apart(vt.named())?;
+        u.apart(vt.named())?;
+        u.apart(("s", self.s))?;
+        vt.apart(("s", self.s))?;
         Ok([a, u, vt])
     }
 }
@@ -336,7 +313,7 @@ impl<T: Real> BatchOperation for SvdBatched<'_, T> {
 
     fn checked_sizes(&self) -> Result<(u64, u64)> {
         let [a, ..] = self.batches()?;
-        Ok((a.count, a.rows))
+        Ok(a.sizes())
     }
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {

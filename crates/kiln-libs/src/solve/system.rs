@@ -7,7 +7,6 @@
 use kiln_runtime::{DeviceRuntime, GpuRef, Stream};
 
 use super::batch::Batch;
-use super::batched::sides;
 use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::library_tag::library_tag;
@@ -119,7 +118,7 @@ impl<'a> System<'a> {
         }
         let name = if pivots.is_some() { "factors" } else { "factor" };
         let a = Batch::read(check, name, factors)?;
-        let found = sides(check, (name, &a), b)?;
+        let found = a.sides(b)?;
         if let Some(pivots) = pivots {
             check.apart(("pivots", pivots), ("b", &found.buffer))?;
         }
