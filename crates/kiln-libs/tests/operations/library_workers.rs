@@ -128,7 +128,7 @@ again:
 ";
 
 /// Holds a stream with a kernel that does not end.
-fn hold(gpu: &DeviceRuntime) -> Stream {
+pub(crate) fn hold(gpu: &DeviceRuntime) -> Stream {
     gpu.synchronize().unwrap();
     let (stream, held) = (gpu.stream().unwrap(), gpu.zeros::<u32>(1).unwrap());
     gpu.synchronize().unwrap();
@@ -142,7 +142,7 @@ fn hold(gpu: &DeviceRuntime) -> Stream {
 }
 
 /// Kills the worker, and waits for the next one.
-fn kill(gpu: &DeviceRuntime) {
+pub(crate) fn kill(gpu: &DeviceRuntime) {
     let generation = gpu.status().generation.0;
     gpu.isolated_device().unwrap().kill_worker();
     await_takeover(gpu, generation);
