@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use kiln_operation::Operation;
-use kiln_runtime::internal::{StreamKey, pass_bytes};
+use kiln_runtime::internal::{StreamKey, pass_bytes, submit_in_call};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::Result;
@@ -205,7 +205,8 @@ impl<'a> Needs<'a> {
             }
             self.describe(&mut launch, described);
             // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
-            unsafe { launch.submit() }.map_err(|error| refusal(known, described, stream, error.into()))?
+            unsafe { submit_in_call(&mut launch, described.operation.name()) }
+                .map_err(|error| refusal(known, described, stream, error.into()))?
         };
         if let Some(workspace) = self.workspace {
             known.workspaces.keep(workspace);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use kiln_runtime::internal::submit_in_call;
 use kiln_runtime::{DeviceRuntime, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 
 use crate::Result;
@@ -32,6 +33,7 @@ pub(crate) struct PreparedScaling {
     scaling: Scaling,
     kernel: Kernel,
     blocks: u32,
+    call: &'static str,
 }
 
 impl ScalingKernels {
@@ -73,7 +75,7 @@ impl Scaling {
                 "split the batch, or scale in a kernel",
             )
         })?;
-        Ok(PreparedScaling { scaling: self, kernel, blocks })
+        Ok(PreparedScaling { scaling: self, kernel, blocks, call })
     }
 }
 
@@ -86,7 +88,7 @@ impl PreparedScaling {
         }
         self.describe(&mut launch);
         // SAFETY: the kernel reads and writes elements of the buffer that are below the length it was given, and ends.
-        Ok(unsafe { launch.submit() }?)
+        Ok(unsafe { submit_in_call(&mut launch, self.call) }?)
     }
 
     pub(crate) fn record(&self, graph: &mut GraphBuilder) -> Result<NodeId> {

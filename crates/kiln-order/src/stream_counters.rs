@@ -8,7 +8,7 @@ use kiln_driver::{Command, Place};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(usize)]
 pub enum StreamCount {
-    /// Kernels launched one by one.
+    /// Kernels and library operations launched one by one.
     Launches,
     /// Graphs replayed.
     Replays,
@@ -36,6 +36,8 @@ pub enum StreamCount {
     HostWaits,
     /// Times the host asked the device whether something was done.
     HostPolls,
+    /// Those of the launches that were work of a library call.
+    LibraryLaunches,
 }
 
 impl StreamCount {
@@ -55,6 +57,7 @@ impl StreamCount {
         Self::Signals,
         Self::HostWaits,
         Self::HostPolls,
+        Self::LibraryLaunches,
     ];
 }
 

@@ -10,8 +10,10 @@ use kiln_order::StreamCount;
 #[repr(usize)]
 #[non_exhaustive]
 pub enum Count {
-    /// Kernels launched one by one.
+    /// Kernels and library operations launched one by one.
     Launches,
+    /// Those of the launches that were work of a library call: the operations of NVIDIA's libraries, and the kernels of `kiln-libs`.
+    LibraryLaunches,
     /// Graphs replayed.
     Replays,
     /// Fills.
@@ -74,6 +76,7 @@ impl Count {
     /// All of them.
     pub const ALL: &'static [Self] = &[
         Self::Launches,
+        Self::LibraryLaunches,
         Self::Replays,
         Self::Fills,
         Self::FilledBytes,
@@ -122,6 +125,7 @@ impl From<StreamCount> for Count {
             StreamCount::Signals => Self::Signals,
             StreamCount::HostWaits => Self::HostWaits,
             StreamCount::HostPolls => Self::HostPolls,
+            StreamCount::LibraryLaunches => Self::LibraryLaunches,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::panic::Location;
 
 use kiln_operation::Matmul;
-use kiln_runtime::internal::{BufferBytes, in_call, pass_bytes};
+use kiln_runtime::internal::{BufferBytes, in_call, pass_bytes, submit_in_call};
 use kiln_runtime::{GpuRef, Result, Stream, Ticket};
 
 use super::element::MatrixElement;
@@ -73,7 +73,7 @@ impl<'l, O: MatrixElement> ProductLaunch<'l, O> {
                 launch.write(&workspace.buffer);
             }
             // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
-            unsafe { launch.submit() }
+            unsafe { submit_in_call(&mut launch, Matmul::NAME) }
         };
         if let Some(workspace) = workspace {
             self.known.workspaces.keep(workspace);

@@ -5,7 +5,7 @@
 //! The steps of a plan are ordered by what they do to which bytes, as all work is.
 
 use kiln_mem::AllocTag;
-use kiln_runtime::internal::{check_usable, mark_workspace};
+use kiln_runtime::internal::{check_usable, mark_workspace, submit_in_call};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 
 use super::check::begin_together;
@@ -182,9 +182,9 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Queues all steps on a stream.
+    /// Queues all steps on a stream, as work of a call.
     #[track_caller]
-    pub(crate) fn submit(self, stream: &Stream) -> Result<Ticket> {
+    pub(crate) fn submit(self, stream: &Stream, call: &'static str) -> Result<Ticket> {
         let gpu = self.gpu();
         self.check_buffers()?;
         let mut last = None;
@@ -198,7 +198,7 @@ impl<'a> Plan<'a> {
                     give(&mut launch, arguments);
                     // SAFETY: the kernels are those of this crate. They touch elements inside of the lengths that they are given, which the
                     // operation took from the buffers, and end: a block that waits for others waits for blocks that started before it.
-                    unsafe { launch.submit() }?
+                    unsafe { submit_in_call(&mut launch, call) }?
                 }
             });
         }

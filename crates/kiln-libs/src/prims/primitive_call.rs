@@ -56,11 +56,11 @@ impl<O: Operation> PrimitiveCall<'_, O> {
         let (gpu, operands) = (self.primitives.gpu(), self.operation.operands());
         operands.check_submission(gpu, self.stream)?;
         let _scope = operands.enter(gpu, Location::caller());
-        self.submit_checked().map_err(|error| error.told_of(operands.call()))
+        self.submit_checked(operands.call()).map_err(|error| error.told_of(operands.call()))
     }
 
     #[track_caller]
-    fn submit_checked(&self) -> Result<Ticket> {
+    fn submit_checked(&self, call: &'static str) -> Result<Ticket> {
         let found;
         let gpu = self.primitives.gpu();
         let stream = match self.stream {
@@ -72,7 +72,7 @@ impl<O: Operation> PrimitiveCall<'_, O> {
         };
         let mut plan = Plan::new(self.primitives, Scratch::Stream(stream));
         self.operation.plan(&mut plan)?;
-        plan.submit(stream)
+        plan.submit(stream, call)
     }
 
     /// Makes the operation nodes of a graph, which owns the temporary memory. Returns the last node.

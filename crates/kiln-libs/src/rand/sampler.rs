@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 use kiln_driver::Dim3;
+use kiln_runtime::internal::submit_in_call;
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 
 use super::distribution::{Distribution, RandomKernel};
@@ -105,7 +106,8 @@ impl<'a> Draw<'a> {
         }
         self.describe(&mut launch, &wanted, blocks, buffer);
         // SAFETY: the kernel writes elements of the buffer that are below the length it was given, and ends.
-        unsafe { launch.submit() }.map_err(|error| LibraryError::from(error).told_of(wanted.call))
+        unsafe { submit_in_call(&mut launch, wanted.call) }
+            .map_err(|error| LibraryError::from(error).told_of(wanted.call))
     }
 
     /// Makes the draw a node of a graph. Each replay draws the same numbers.

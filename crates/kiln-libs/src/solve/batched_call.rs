@@ -154,6 +154,7 @@ impl<'a, O: BatchOperation> BatchedCall<'a, O> {
 }
 
 impl<O: BatchOperation> Operation for WithInfo<O> {
+    #[track_caller]
     fn check(&self) -> Result<()> {
         self.operation.checked_sizes().map(drop)
     }
@@ -176,6 +177,7 @@ impl BatchedTicket {
     ///
     /// # Errors
     /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise the operation failed.
+    #[track_caller]
     pub fn wait(&self) -> Result<()> {
         self.ticket.wait().map_err(|error| self.info.told(error.into()))?;
         self.info.check()
@@ -205,6 +207,7 @@ impl BatchedInfo {
     ///
     /// # Errors
     /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise they could not be read.
+    #[track_caller]
     pub fn check(&self) -> Result<()> {
         self.find_failure().map_err(|error| self.told(error))
     }
@@ -215,6 +218,7 @@ impl BatchedInfo {
         error.told_of_wait(self.operation, runtime_of(&self.found.words).as_ref())
     }
 
+    #[track_caller]
     fn find_failure(&self) -> Result<()> {
         let words = self.found.words.download()?;
         let Some((matrix, word)) = words.iter().enumerate().find(|(_, word)| **word != 0) else {

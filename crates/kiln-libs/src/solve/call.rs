@@ -85,11 +85,11 @@ impl<'a> SolveCall<'a> {
         described.check_unless_empty()?;
         described.check_usable(gpu)?;
         let _scope = described.enter(gpu, Location::caller());
-        self.submit_checked().map_err(|error| error.told_of(call))
+        self.submit_checked(call).map_err(|error| error.told_of(call))
     }
 
     #[track_caller]
-    fn submit_checked(mut self) -> Result<SolveTicket> {
+    fn submit_checked(mut self, name: &'static str) -> Result<SolveTicket> {
         let Some((system, home)) = self.system.take() else {
             let (call, info) = self.with_info()?;
             return Ok(SolveTicket { ticket: call.submit()?, info });
@@ -109,10 +109,10 @@ impl<'a> SolveCall<'a> {
         let call = call.prepare(RunsAs::Submission)?;
         after.check_buffers()?;
         if !before.is_empty() {
-            before.submit(stream)?;
+            before.submit(stream, name)?;
         }
         let ticket = call.submit()?;
-        let ticket = if after.is_empty() { ticket } else { after.submit(stream)? };
+        let ticket = if after.is_empty() { ticket } else { after.submit(stream, name)? };
         Ok(SolveTicket { ticket, info })
     }
 
@@ -182,6 +182,7 @@ impl<'a> SolveCall<'a> {
     }
 
     /// The call with an info word as its last argument.
+    #[track_caller]
     pub(super) fn with_info(self) -> Result<(LibraryCall<'a>, SolveInfo)> {
         let described = self.described?;
         let operation = described.operation()?;

@@ -35,6 +35,7 @@ impl SolveTicket {
     ///
     /// # Errors
     /// [`LibraryError::Solve`] says what the device found in the matrix; otherwise the operation failed.
+    #[track_caller]
     pub fn wait(&self) -> Result<()> {
         self.ticket.wait().map_err(|error| self.info.told(error))?;
         self.info.check()
@@ -63,11 +64,13 @@ impl SolveInfo {
     ///
     /// # Errors
     /// [`LibraryError::Solve`] says what the device found in the matrix; otherwise it could not be read.
+    #[track_caller]
     pub fn check(&self) -> Result<()> {
-        let read = |words: &GpuRef<i32>| words.download().map_err(|error| self.told(error));
+        // Not in a closure, whose line would be told for that of the program.
+        let words = self.found.as_ref().unwrap_or(&self.word).download().map_err(|error| self.told(error))?;
         let failure = match &self.found {
-            None => self.told_by_library(read(&self.word)?.first().copied().unwrap_or(0)),
-            Some(words) => self.told_by_kernels(&read(words)?),
+            None => self.told_by_library(words.first().copied().unwrap_or(0)),
+            Some(_) => self.told_by_kernels(&words),
         };
         match failure {
             None => Ok(()),

@@ -31,6 +31,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     ///
     /// # Errors
     /// Lengths that do not fit, rows and columns that are out of range, rows that do not ascend.
+    #[track_caller]
     pub fn upload(
         gpu: &DeviceRuntime,
         (rows, columns): (usize, usize),
@@ -67,6 +68,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     ///
     /// # Errors
     /// As for [`upload`](Self::upload); another number of elements than rows times columns.
+    #[track_caller]
     pub fn from_dense(gpu: &DeviceRuntime, shape: (usize, usize), dense: &[T]) -> Result<Self> {
         FROM_DENSE.check_sizes::<I>(shape)?;
         Self::of_triplets(FROM_DENSE, gpu, shape, &FROM_DENSE.nonzeros(shape, dense)?)
@@ -76,6 +78,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     ///
     /// # Errors
     /// Rows and columns that are out of range, or too many for the type of index.
+    #[track_caller]
     pub fn from_triplets(
         gpu: &DeviceRuntime,
         shape: (usize, usize),
@@ -84,6 +87,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
         Self::of_triplets(FROM_TRIPLETS, gpu, shape, triplets)
     }
 
+    #[track_caller]
     fn of_triplets(
         words: Words,
         gpu: &DeviceRuntime,

@@ -31,6 +31,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
     ///
     /// # Errors
     /// Lengths that do not fit, offsets that do not ascend from 0 to the number of elements, rows that are out of range.
+    #[track_caller]
     pub fn upload(
         gpu: &DeviceRuntime,
         (rows, columns): (usize, usize),
@@ -52,6 +53,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
     ///
     /// # Errors
     /// As for [`upload`](Self::upload); another number of elements than rows times columns.
+    #[track_caller]
     pub fn from_dense(gpu: &DeviceRuntime, shape: (usize, usize), dense: &[T]) -> Result<Self> {
         FROM_DENSE.check_sizes::<I>((shape.1, shape.0))?;
         Self::of_triplets(FROM_DENSE, gpu, shape, &FROM_DENSE.nonzeros(shape, dense)?)
@@ -61,6 +63,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
     ///
     /// # Errors
     /// Rows and columns that are out of range, or too many for the type of index.
+    #[track_caller]
     pub fn from_triplets(
         gpu: &DeviceRuntime,
         (rows, columns): (usize, usize),
@@ -69,6 +72,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
         Self::of_triplets(FROM_TRIPLETS, gpu, (rows, columns), triplets)
     }
 
+    #[track_caller]
     fn of_triplets(
         words: Words,
         gpu: &DeviceRuntime,

@@ -63,6 +63,7 @@ impl Sparse {
         self.find_mistake(a).map_err(|error| error.told_of_wait(CHECK.0, Some(gpu)))
     }
 
+    #[track_caller]
     fn find_mistake<T: Real, I: SparseIndex>(&self, a: SparseView<'_, T, I>) -> Result<()> {
         let word = self.kernels.gpu().allocate::<u64>(1)?;
         PrimitiveCall::new(&self.kernels, IndexCheck { a, word: &word }).submit()?;

@@ -67,6 +67,7 @@ impl Words {
     }
 
     /// An operand in device memory.
+    #[track_caller]
     pub(super) fn upload<T: Element>(
         self,
         gpu: &DeviceRuntime,

@@ -88,6 +88,7 @@ impl Sparse {
         self.find_structure(a, b).map_err(|error| error.told_of_wait(STRUCTURE.0, Some(gpu)))
     }
 
+    #[track_caller]
     fn find_structure<T: Real, I: SparseIndex>(
         &self,
         a: &CsrMatrix<T, I>,
@@ -143,6 +144,7 @@ impl Sparse {
 }
 
 /// The last number, read when everything that writes it is done.
+#[track_caller]
 fn last(numbers: &GpuRef<u64>) -> Result<u64> {
     Ok(numbers.view(numbers.len() - 1..)?.download()?.first().copied().unwrap_or(0))
 }

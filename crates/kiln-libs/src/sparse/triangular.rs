@@ -161,6 +161,7 @@ impl TriangularTicket {
     ///
     /// # Errors
     /// [`LibraryError::Solve`] with the first row whose diagonal is zero; otherwise the operation failed.
+    #[track_caller]
     pub fn wait(&self) -> Result<()> {
         self.ticket.wait().map_err(|error| self.info.told(error))?;
         self.info.check()
@@ -182,6 +183,7 @@ impl TriangularInfo {
     ///
     /// # Errors
     /// [`LibraryError::Solve`] with the first row whose diagonal is zero; otherwise it could not be read.
+    #[track_caller]
     pub fn check(&self) -> Result<()> {
         let word = self.word.download().map_err(|error| self.told(error))?;
         match word.first() {
@@ -207,6 +209,7 @@ impl<'a, T: Real, I: SparseIndex> System<'a, T, I> {
         a.operands(Operands::of(NAME), SparseNames::A).with("b", b.buffer).with("x", x.buffer)
     }
 
+    #[track_caller]
     fn check(&self) -> Result<()> {
         checked(NAME, "alpha", T::TYPE, self.alpha)?;
         let (rows, columns) = self.a.shape();
@@ -298,6 +301,7 @@ impl<'a, T: Real, I: SparseIndex> System<'a, T, I> {
 }
 
 impl<T: Real, I: SparseIndex> Operation for SystemWithInfo<'_, T, I> {
+    #[track_caller]
     fn check(&self) -> Result<()> {
         self.system.check()
     }

@@ -63,6 +63,7 @@ mod prims_values;
 mod products;
 mod rand_mistakes;
 mod rand_values;
+mod recorded_calls;
 mod refusals_by_name;
 mod rig;
 mod shared_and_foreign_buffers;

@@ -365,7 +365,20 @@ impl<'a> Launch<'a> {
     /// What does not fit, or what the driver says. Nothing is queued or stamped if an argument does not fit.
     #[track_caller]
     pub unsafe fn submit(&mut self) -> Result<Ticket> {
-        let caller = Location::caller();
+        // SAFETY: the caller says what this asks.
+        unsafe { self.submit_counted(Location::caller(), (labelled, StreamState::note_launch)) }
+    }
+
+    /// Queues the launch under a label, and counts it as what it is.
+    ///
+    /// # Safety
+    /// As for [`submit`](Self::submit).
+    #[inline(always)]
+    pub(super) unsafe fn submit_counted(
+        &mut self,
+        caller: &'static Location<'static>,
+        (label, count): (impl Fn(&Kernel, &Shape) -> WorkLabel + Copy, impl Fn(&StreamState) + Copy),
+    ) -> Result<Ticket> {
         let lane = self.check()?;
         // SAFETY: the caller says of the kernel what this asks; that the arguments have the layout of the parameters was checked as each
         // was given, where the layout is known; the memory is mapped until the stamps of this launch are done.
@@ -373,10 +386,10 @@ impl<'a> Launch<'a> {
         let command =
             command(self.kernel, &self.shape, self.arguments.bytes(), declared(&self.kept), vouched);
         let (kernel, shape) = (self.kernel, &self.shape);
-        let label = || labelled(kernel, shape);
-        self.runtime.submit_launch(lane, &mut self.uses, &command, caller, label).or_else(|error| {
+        let label = || label(kernel, shape);
+        self.runtime.submit_launch(lane, &mut self.uses, &command, caller, (label, count)).or_else(|error| {
             let again = |lane: &StreamState| {
-                self.runtime.submit_launch(lane, &mut self.uses, &command, caller, label)
+                self.runtime.submit_launch(lane, &mut self.uses, &command, caller, (label, count))
             };
             elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
         })
@@ -446,13 +459,21 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// What a launch is called in a recording.
+/// What a launch is called in a recording. The operation of a library has no shape: the library chooses that of its kernels.
 #[inline]
-fn labelled(kernel: &Kernel, shape: &Shape) -> WorkLabel {
+pub(super) fn labelled(kernel: &Kernel, shape: &Shape) -> WorkLabel {
+    if kernel.is_library() {
+        return WorkLabel::new(SubmissionKind::Library, kernel.recorded_name(), 0);
+    }
+    let size = Some(launch_size(shape));
+    WorkLabel { size, ..WorkLabel::new(SubmissionKind::Kernel, kernel.recorded_name(), 0) }
+}
+
+#[inline]
+pub(super) fn launch_size(shape: &Shape) -> LaunchSize {
     let extents = |dim: Dim3| [dim.x, dim.y, dim.z];
     let (grid, block) = (extents(shape.grid), extents(shape.block));
-    let size = Some(LaunchSize { grid, block, shared_bytes: shape.dynamic_shared_bytes });
-    WorkLabel { size, ..WorkLabel::new(SubmissionKind::Kernel, kernel.recorded_name(), 0) }
+    LaunchSize { grid, block, shared_bytes: shape.dynamic_shared_bytes }
 }
 
 /// What a launch may touch; none where the device does not look at it.

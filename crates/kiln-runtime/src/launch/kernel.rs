@@ -33,12 +33,16 @@ struct Parts {
     has_variables: bool,
     /// Whether its device checks accesses, so that launches say what they may touch.
     is_checked: bool,
+    /// Whether it is an operation of a library.
+    is_library: bool,
     signature: Option<Signature>,
     attributes: FunctionAttributes,
     module: Module,
     name: Box<str>,
     /// The name as recordings have it, once it was recorded.
     recorded_name: OnceLock<KnownName>,
+    /// The library call that first launched it, and its name as recordings have it there.
+    name_in_call: OnceLock<(&'static str, KnownName)>,
 }
 
 impl DeviceRuntime {
@@ -68,11 +72,13 @@ impl Kernel {
             slots: SlotList::of(signature.as_ref()),
             has_variables: module.variables().is_some(),
             is_checked: device.features.access_checks,
+            is_library: module.is_library(),
             signature,
             attributes: function.attributes,
             module,
             name: name.into(),
             recorded_name: OnceLock::new(),
+            name_in_call: OnceLock::new(),
         };
         Self { parts: Arc::new(parts) }
     }
@@ -81,6 +87,20 @@ impl Kernel {
     #[inline]
     pub(super) fn recorded_name(&self) -> KnownName {
         *self.parts.recorded_name.get_or_init(|| KnownName::of(interned_name(&self.parts.name)))
+    }
+
+    /// Its name as recordings have it where it is a part of a library call.
+    #[cold]
+    pub(super) fn name_in_call(&self, call: &'static str) -> KnownName {
+        let named = || KnownName::of(interned_name(&format!("{call}: {}", self.parts.name)));
+        let (first, name) = self.parts.name_in_call.get_or_init(|| (call, named()));
+        if *first == call { *name } else { named() }
+    }
+
+    /// Whether it is an operation of a library.
+    #[inline]
+    pub(super) fn is_library(&self) -> bool {
+        self.parts.is_library
     }
 
     /// Its name.

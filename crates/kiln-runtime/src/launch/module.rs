@@ -23,6 +23,8 @@ struct Loaded {
     id: ModuleId,
     /// None if it has none for sure.
     variables: Option<ModuleVariables>,
+    /// Whether it is an operation of a library.
+    is_library: bool,
     unload: Arc<Unload>,
 }
 
@@ -49,7 +51,8 @@ impl DeviceRuntime {
         let runtime = Arc::downgrade(self.inner());
         let unload = Arc::new(Unload { runtime: runtime.clone(), id });
         let variables = ModuleVariables::of(image, ptx);
-        Ok(Module { loaded: Arc::new(Loaded { runtime, id, variables, unload }) })
+        let is_library = matches!(image, Image::Library(_));
+        Ok(Module { loaded: Arc::new(Loaded { runtime, id, variables, is_library, unload }) })
     }
 }
 
@@ -76,6 +79,11 @@ impl Module {
 
     pub(crate) fn downgrade(&self) -> WeakModule {
         WeakModule(Arc::downgrade(&self.loaded))
+    }
+
+    /// Whether it is an operation of a library.
+    pub(super) fn is_library(&self) -> bool {
+        self.loaded.is_library
     }
 
     /// Its variables; none if it has none for sure.

@@ -66,7 +66,7 @@ impl Inner {
         self.stamp_foreign(lane, uses)
     }
 
-    /// Submits a launch, and remembers which line made it.
+    /// Submits a launch, counts it, and remembers which line made it.
     #[inline(always)]
     pub(crate) fn submit_launch(
         &self,
@@ -74,12 +74,12 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
-        label: impl FnOnce() -> WorkLabel,
+        (label, count): (impl FnOnce() -> WorkLabel, impl FnOnce(&StreamState)),
     ) -> Result<Ticket> {
         if tracing_span::is_submission_heard() {
-            return self.submit_launch_heard(lane, uses, command, caller, label);
+            return self.submit_launch_heard(lane, uses, command, caller, (label, count));
         }
-        self.submit_launch_unheard(lane, uses, command, caller, label)
+        self.submit_launch_unheard(lane, uses, command, caller, (label, count))
     }
 
     #[cold]
@@ -90,11 +90,11 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
-        label: impl FnOnce() -> WorkLabel,
+        (label, count): (impl FnOnce() -> WorkLabel, impl FnOnce(&StreamState)),
     ) -> Result<Ticket> {
         let label = label();
         let span = tracing_span::launch(lane.stream, command.name(), label.name.text());
-        let ticket = self.submit_launch_unheard(lane, uses, command, caller, || label)?;
+        let ticket = self.submit_launch_unheard(lane, uses, command, caller, (|| label, count))?;
         tracing_span::numbered(Some(&span), ticket.stamp().number);
         Ok(ticket)
     }
@@ -106,13 +106,13 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
-        label: impl FnOnce() -> WorkLabel,
+        (label, count): (impl FnOnce() -> WorkLabel, impl FnOnce(&StreamState)),
     ) -> Result<Ticket> {
         let label = || Some(label().at(caller));
         let stamp = self.submit_as(lane, uses, label, |driver, stream| {
             // The stream is entered, so what was planned last is this launch.
             lane.sites().note(lane.planned(), caller, || driver.submit(stream, command))?;
-            lane.note_launch();
+            count(lane);
             Ok(())
         })?;
         Ok(Ticket::new(self, stamp))

@@ -70,7 +70,16 @@ const fn labelled(label: &'static str, value: &'static str, count: Count) -> Ser
 
 /// All metrics, in the order they are written.
 pub(super) const METRICS: &[Metric] = &[
-    counter("kiln_launches_total", "Kernels launched one by one.", &[count(Count::Launches)]),
+    counter(
+        "kiln_launches_total",
+        "Kernels and library operations launched one by one.",
+        &[count(Count::Launches)],
+    ),
+    counter(
+        "kiln_library_launches_total",
+        "Launches that are work of library calls; kiln_launches_total counts them, too.",
+        &[count(Count::LibraryLaunches)],
+    ),
     counter("kiln_graph_replays_total", "Graphs replayed.", &[count(Count::Replays)]),
     counter("kiln_fills_total", "Fills.", &[count(Count::Fills)]),
     counter("kiln_filled_bytes_total", "Bytes written by fills.", &[count(Count::FilledBytes)]),

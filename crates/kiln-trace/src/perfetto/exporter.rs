@@ -234,6 +234,9 @@ impl<W: Write> Exporter<W> {
         from_here.iter_mut().for_each(|arrow| *arrow += 1);
         let size = work.size.as_ref().map(size_words);
         let mut notes = vec![Note::Submission(work.stamp.number)];
+        if work.kind == SubmissionKind::Library {
+            notes.push(Note::Kind("library call"));
+        }
         notes.extend(size.as_deref().map(Note::Size));
         if work.bytes > 0 && work.kind != SubmissionKind::Kernel {
             notes.push(Note::Bytes(work.bytes));

@@ -11,6 +11,8 @@ use crate::record::{LaunchSize, StreamWaitRecord, WaitReason};
 #[derive(Clone, Copy)]
 pub(super) enum Note<'a> {
     Submission(u64),
+    /// What kind of work it is, in words.
+    Kind(&'a str),
     Bytes(u64),
     /// The shape of a launch, as [`size_words`] says it.
     Size(&'a str),
@@ -46,6 +48,7 @@ impl<'a> Note<'a> {
     pub(super) fn name(&self) -> Cow<'static, str> {
         match self {
             Self::Submission(_) => "submission".into(),
+            Self::Kind(_) => "kind".into(),
             Self::Bytes(_) => "bytes".into(),
             Self::Size(_) => "launch".into(),
             Self::Tag(_) => "for".into(),
@@ -70,7 +73,8 @@ impl<'a> Note<'a> {
                 _,
                 WaitNote::Block(number) | WaitNote::Submission(number) | WaitNote::Covers(number),
             ) => NoteValue::Number(number),
-            Self::Communicator(text)
+            Self::Kind(text)
+            | Self::Communicator(text)
             | Self::Kernel(text)
             | Self::Finding(text)
             | Self::Size(text)

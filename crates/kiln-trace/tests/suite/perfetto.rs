@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use kiln_trace::{
     DeviceRecord, LaunchSize, PerfettoSummary, RecordingClock, RecordingReader, StreamWaitRecord,
-    SubmissionRecord, TraceEvent, TraceStamp, TraceStream, WaitReason, export_perfetto,
+    SubmissionKind, SubmissionRecord, TraceEvent, TraceStamp, TraceStream, WaitReason, export_perfetto,
 };
 
 use crate::protobuf::Fields;
@@ -349,6 +349,23 @@ fn a_wait_says_why_and_a_launch_how_large_it_is() {
         assert_eq!(value("waits for"), Some(said));
         assert_eq!(value("launch"), Some("grid 9x8x7, block 32x2x1, 4096 bytes of shared memory"));
     }
+}
+
+#[test]
+fn a_library_call_says_that_it_is_one() {
+    let work = |kind, name| {
+        let TraceEvent::Submission(work) = kernel(name, stamp(0, 1), 1, 10, span(10, 20)) else {
+            panic!("a launch")
+        };
+        TraceEvent::Submission(SubmissionRecord { kind, ..work })
+    };
+    let (trace, _) =
+        exported(&[work(SubmissionKind::Library, "blas.matmul"), work(SubmissionKind::Kernel, "relu")]);
+    let kind = |name| {
+        let notes = &trace.beginning(name).notes;
+        notes.iter().find(|note| note.0 == "kind").map(|note| note.1.as_str())
+    };
+    assert_eq!((kind("blas.matmul"), kind("relu")), (Some("library call"), None));
 }
 
 #[test]

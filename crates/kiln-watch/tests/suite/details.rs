@@ -1,6 +1,8 @@
 //! Why a stream waited, in the words of `kiln explain`.
 
-use kiln_trace::{RecordingReader, StreamWaitRecord, TraceEvent, TraceLine, WaitReason};
+use kiln_trace::{
+    RecordingReader, StreamWaitRecord, SubmissionKind, SubmissionRecord, TraceEvent, TraceLine, WaitReason,
+};
 use kiln_watch::{WatchError, WatchedRecording, WorkDetails};
 
 use crate::samples::{Recording, kernel, planted, random_events, span, stamp, synchronized, wait};
@@ -30,6 +32,19 @@ fn a_consumer_that_waited_for_unrelated_work_says_so() {
     // The same sentence is in the explanation.
     let text = watched.explain().unwrap();
     assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn a_library_call_is_not_called_a_kernel() {
+    let TraceEvent::Submission(product) = kernel("blas.matmul", stamp(0, 1), 10, 100, span(1_000, 9_000))
+    else {
+        panic!("a submission")
+    };
+    let product = TraceEvent::Submission(SubmissionRecord { kind: SubmissionKind::Library, ..product });
+    let events = [product, kernel("relu", stamp(0, 2), 11, 200, span(9_000, 9_500))];
+    let watched = Recording::of(&events, 100).read();
+    let kinds = ["blas.matmul", "relu"].map(|name| work(&watched, name).kind);
+    assert_eq!(kinds, ["library call", "kernel"]);
 }
 
 #[test]
