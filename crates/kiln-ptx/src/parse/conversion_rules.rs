@@ -27,7 +27,14 @@ pub(super) fn broken_conversion(form: &Form) -> Option<String> {
     if form.opcode() != Opcode::Cvt {
         return None;
     }
-    if let Some(broken) = broken_small_pair(form) {
+    if let Some(word) = form.modifiers().iter().find(|word| !is_conversion_word(word)) {
+        return Some(format!("has `.{}`, which conversions do not take; leave it out", word.keyword()));
+    }
+    if form.modifiers().iter().filter(|word| matches!(word, Modifier::Rounding(_))).count() > 1 {
+        return Some("has several roundings; keep one".to_owned());
+    }
+    if let Some(broken) = broken_small_pair(form).or_else(|| broken_pack(form)).or_else(|| broken_pair(form))
+    {
         return Some(broken);
     }
     if !has_known_words(form) {
@@ -55,10 +62,6 @@ pub(super) fn broken_conversion(form: &Form) -> Option<String> {
 /// What is wrong with the rounding.
 fn broken_rounding(form: &Form, to: ScalarType, from: ScalarType) -> Option<String> {
     let wanted = wanted(to, from);
-    let roundings = form.modifiers().iter().filter(|word| matches!(word, Modifier::Rounding(_)));
-    if roundings.count() > 1 {
-        return Some("has several roundings; keep one".to_owned());
-    }
     let (integer, float) = ("`.rni`, `.rzi`, `.rmi` or `.rpi`", "`.rn`, `.rz`, `.rm` or `.rp`");
     let Some(rounding) = form.rounding() else {
         return match wanted {
@@ -161,6 +164,68 @@ fn broken_small_pair(form: &Form) -> Option<String> {
     let widens = matches!(to, F16x2 | Bf16x2);
     (widens && form.has(Flag::Satfinite))
         .then(|| "has `.satfinite`, and every value fits; leave it out".to_owned())
+}
+
+/// What is wrong with a conversion to or from two halves or two floats of 8 bits, or to a shortened single.
+fn broken_pair(form: &Form) -> Option<String> {
+    use ScalarType::{Bf16x2, E4m3x2, E5m2x2, F16x2, F32, Tf32};
+    let (to, from) = (form.ty()?, form.source_type()?);
+    let is_bytes = |ty| matches!(ty, E4m3x2 | E5m2x2);
+    let is_halves = |ty| matches!(ty, F16x2 | Bf16x2);
+    let is_random = form.rounding() == Some(Rounding::Rs);
+    let has_scale = form.modifiers().iter().any(|word| matches!(word, Modifier::Other(_)));
+    if is_random || has_scale || form.has(Flag::Scaled) || form.types().count() != 2 {
+        return None;
+    }
+    let ours = |ty| is_bytes(ty) || is_halves(ty) || ty == Tf32;
+    if !ours(to) && !ours(from) {
+        return None;
+    }
+    // Floats of 4 and 6 bits, and scales, have separate rules.
+    if !ours(to) && to != F32 || !ours(from) && from != F32 {
+        let is_other = |ty: ScalarType| ty.kind() == ScalarKind::Float && !is_plain(ty) && !ours(ty);
+        return (!is_other(to) && !is_other(from))
+            .then(|| format!("converts `.{from}` to `.{to}`, which PTX does not have"));
+    }
+    let exists = match to {
+        Tf32 => from == F32,
+        to if is_bytes(to) => from == F32 || is_halves(from),
+        to if is_halves(to) => from == F32 || is_bytes(from),
+        _ => false,
+    };
+    if !exists {
+        return Some(format!("converts `.{from}` to `.{to}`, which PTX does not have"));
+    }
+    if form.rounding().is_none() {
+        return Some("needs a rounding, such as `.rn`".to_owned());
+    }
+    (is_bytes(to) && !form.has(Flag::Satfinite))
+        .then(|| format!("needs `.satfinite`: too large a number has no place in `.{to}`"))
+}
+
+/// What is wrong with integers that are saturated and packed.
+fn broken_pack(form: &Form) -> Option<String> {
+    if !form.has(Flag::Pack) {
+        return None;
+    }
+    if !form.has(Flag::Sat) {
+        return Some("needs `.sat`".to_owned());
+    }
+    let mut types = form.types().skip(1);
+    let fits = types.next() == Some(ScalarType::S32) && types.all(|ty| ty == ScalarType::B32);
+    (!fits).then(|| "packs values of `.s32`, and `.b32` for those before them".to_owned())
+}
+
+/// Whether a word is one of those of conversions.
+fn is_conversion_word(word: &Modifier) -> bool {
+    match word {
+        Modifier::Type(_) | Modifier::Rounding(_) => true,
+        Modifier::Flag(flag) => {
+            matches!(flag, Flag::Ftz | Flag::Sat | Flag::Relu | Flag::Satfinite | Flag::Pack | Flag::Scaled)
+        }
+        Modifier::Other(word) => word.starts_with("scaled::"),
+        _ => false,
+    }
 }
 
 /// Whether a conversion takes `.sat`.

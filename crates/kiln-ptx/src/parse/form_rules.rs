@@ -7,6 +7,7 @@ use super::arithmetic_words::broken_arithmetic;
 use super::conversion_rules::broken_conversion;
 use super::instruction_types::broken_types;
 use super::memory_rules::broken_memory_words;
+use super::syntax::broken_syntax_words;
 use super::warp_rules::broken_warp_words;
 use crate::instruction_form::Form;
 use crate::module::{PtxVersion, Target};
@@ -42,6 +43,7 @@ pub(super) fn broken_form(form: &Form, dialect: Dialect) -> Option<String> {
         .or_else(|| broken_arithmetic(form, dialect))
         .or_else(|| broken_conversion(form))
         .or_else(|| broken_memory_words(form))
+        .or_else(|| broken_syntax_words(form))
         .or_else(|| broken_warp_words(form, dialect))?;
     Some(format!("`{}` {broken}", form.text()))
 }

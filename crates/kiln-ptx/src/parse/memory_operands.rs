@@ -41,7 +41,7 @@ pub(super) fn broken_memory_operands(
 }
 
 /// What is wrong with an address.
-fn broken_address(form: &Form, operand: &PtxOperand, code: &Code<'_>) -> Option<String> {
+pub(super) fn broken_address(form: &Form, operand: &PtxOperand, code: &Code<'_>) -> Option<String> {
     let PtxOperand::Address(Address { base, .. }) = operand else {
         return match operand {
             PtxOperand::Bracket(_) | PtxOperand::Word(_) => None,

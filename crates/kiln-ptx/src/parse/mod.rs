@@ -31,6 +31,8 @@ mod operand;
 mod operand_rules;
 mod scope;
 mod statement;
+mod syntax;
+mod syntax_table;
 mod target_rules;
 mod warp_rules;
 

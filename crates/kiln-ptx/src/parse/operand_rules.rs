@@ -4,8 +4,9 @@
 //! are executed.
 
 use super::memory_operands::broken_memory_operands;
+use super::syntax::broken_syntax_operands;
 use crate::instruction_form::Form;
-use crate::modifier::{Flag, Modifier, Operation, Part};
+use crate::modifier::{Flag, Modifier, Operation, Part, Rounding};
 use crate::opcode::Opcode;
 use crate::operand::{Immediate, PtxOperand};
 use crate::register::{RegisterId, Registers};
@@ -44,7 +45,9 @@ enum Slot {
 
 /// Why the assembler would refuse an instruction, if it would.
 pub(super) fn broken_rule(form: &Form, operands: &[PtxOperand], code: &Code<'_>) -> Option<String> {
-    broken_operand(form, operands, code.registers).or_else(|| broken_memory_operands(form, operands, code))
+    broken_operand(form, operands, code.registers)
+        .or_else(|| broken_memory_operands(form, operands, code))
+        .or_else(|| broken_syntax_operands(form, operands, code))
 }
 
 fn broken_operand(form: &Form, operands: &[PtxOperand], registers: &Registers) -> Option<String> {
@@ -178,6 +181,11 @@ impl Rules {
             Mov => all(&[First, First]),
             Ld | Ldu | St => some(2, &[Any, Any, Any]),
             Cvt if is_plain_conversion(form) => all(&[WiderFirst, WiderLast]),
+            Cvt if form.has(Flag::Pack) => match form.types().count() {
+                3 => all(&[Any, Any, Any, Any]),
+                _ => all(&[Any, Any, Any]),
+            },
+            Cvt if form.types().count() == 2 && !has_more_operands(form) => packed_conversion(form),
             Atom if form.vector() > 1 => None,
             Atom if form.operation() == Some(Operation::Cas) => some(4, &[First, Any, First, First, Any]),
             Atom => some(3, &[First, Any, First, Any]),
@@ -285,6 +293,25 @@ fn is_plain_conversion(form: &Form) -> bool {
     use ScalarType::*;
     let is_plain = |ty| matches!(ty, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | F16 | Bf16 | F32 | F64);
     form.types().count() == 2 && form.types().all(is_plain) && !form.has(Flag::Pack)
+}
+
+/// Whether a conversion takes random bits or a scale as well.
+fn has_more_operands(form: &Form) -> bool {
+    let is_scale = |word: &Modifier| matches!(word, Modifier::Other(_) | Modifier::Flag(Flag::Scaled));
+    form.rounding() == Some(Rounding::Rs) || form.modifiers().iter().any(is_scale)
+}
+
+/// The operands of a conversion between singles, pairs of halves and pairs of bytes.
+fn packed_conversion(form: &Form) -> Option<Rules> {
+    use ScalarType::{Bf16x2, E4m3x2, E5m2x2, F16x2, F32, Tf32};
+    use Slot::{First, Last, WiderFirst};
+    let slots: &'static [Slot] = match (form.ty()?, form.source_type()?) {
+        (F16x2, F32) => &[WiderFirst, Last, Last],
+        (Bf16x2 | E4m3x2 | E5m2x2, F32) => &[First, Last, Last],
+        (Tf32, F32) | (E4m3x2 | E5m2x2, F16x2 | Bf16x2) | (F16x2 | Bf16x2, E4m3x2 | E5m2x2) => &[First, Last],
+        _ => return None,
+    };
+    Some(Rules { slots, least: slots.len(), has_result: true })
 }
 
 /// Whether a type has its values in registers of bits: halves and packed values.
