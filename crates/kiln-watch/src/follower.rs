@@ -93,7 +93,9 @@ impl Follower {
                 }
             }
         }
-        index.read_to(reader.offset());
+        // A block is read again from its beginning only by another reader, which there is none of before this one ends.
+        self.at = reader.offset();
+        index.read_to(self.at);
         Ok(Step::Read)
     }
 }

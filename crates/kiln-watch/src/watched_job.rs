@@ -1,6 +1,7 @@
 //! The recordings of one job, on one time axis.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
@@ -39,6 +40,8 @@ pub struct WatchedJob {
     /// Answers to questions before there is a recording.
     nothing: Arc<WatchedRecording>,
     explained: Mutex<Option<(u64, Arc<JobExplanation>)>>,
+    /// Files beyond the most that are shown.
+    left_out: AtomicUsize,
     repeat: Option<RepeatCommandText>,
 }
 
@@ -60,6 +63,8 @@ pub struct JobState {
     pub clocks: String,
     /// How many recordings there are and whether their times can be compared, in a sentence.
     pub axis: String,
+    /// Recordings that are not shown, because there are more than 64.
+    pub left_out: usize,
     /// Whether the time in which a rank waits for others is on the time axis.
     pub has_waits: bool,
     /// Collectives of several ranks.
@@ -107,7 +112,8 @@ impl WatchedJob {
         let recordings = given.iter().take(MAX_RECORDINGS).map(|file| Arc::new(WatchedRecording::new(file)));
         let recordings = RwLock::new(recordings.collect());
         let nothing = Arc::new(WatchedRecording::new(given.first().map_or("".as_ref(), PathBuf::as_path)));
-        let job = Self { files, recordings, nothing, explained: Mutex::default(), repeat: None };
+        let left_out = AtomicUsize::new(given.len().saturating_sub(MAX_RECORDINGS));
+        let job = Self { files, recordings, nothing, explained: Mutex::default(), left_out, repeat: None };
         job.look_for_files();
         job
     }
@@ -170,8 +176,15 @@ impl WatchedJob {
             _ => job.clocks.to_string(),
         };
         let of = if job.clocks.is_one_axis() { " on one time axis" } else { "" };
+        let left_out = self.left_out.load(Ordering::Relaxed);
+        let more = match left_out {
+            0 => String::new(),
+            1 => " One more is not shown.".to_owned(),
+            _ => format!(" {left_out} more are not shown."),
+        };
         JobState {
-            axis: format!("{} recordings{of}: {clocks}.", recordings.len()),
+            axis: format!("{} recordings{of}: {clocks}.{more}", recordings.len()),
+            left_out,
             recordings: recordings.iter().enumerate().map(recording).collect(),
             clocks,
             has_waits: job.clocks != ClockAlignment::EachCollective,
@@ -236,11 +249,17 @@ impl WatchedJob {
         let WatchedFiles::Pattern { pattern, since } = &self.files else { return };
         let found = pattern.files(*since);
         let mut recordings = self.recordings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = 0;
         for file in found {
-            if recordings.len() < MAX_RECORDINGS && recordings.iter().all(|known| known.path() != file) {
-                recordings.push(Arc::new(WatchedRecording::new(&file)));
+            if recordings.iter().any(|known| known.path() == file) {
+                continue;
+            }
+            match recordings.len() < MAX_RECORDINGS {
+                true => recordings.push(Arc::new(WatchedRecording::new(&file))),
+                false => left_out += 1,
             }
         }
+        self.left_out.store(left_out, Ordering::Relaxed);
     }
 }
 

@@ -79,8 +79,12 @@ function showDevices() {
     device.heap_bytes === null ? "not recorded" : byteWords(device.heap_bytes), `${device.faults}`, `${device.findings}`,
   ]);
   const heads = [["Device"], ["Name"], ["State at the end"], ["Streams", true], ["Submissions", true], ["Memory in use", true], ["Heap", true], ["Faults", true], ["Findings", true]];
-  byId("view-devices").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "No device did anything."));
+  const hidden = state.hidden_events ? [make("p", {}, hiddenWords())] : [];
+  byId("view-devices").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "No device did anything."), ...hidden);
 }
+
+/** What is known of streams that have no row. */
+const hiddenWords = () => `There are more streams than rows: ${countWords(state.hidden_events, "event")} of further streams are not drawn, and these streams are not counted.`;
 
 /** The command that makes it happen again. What a recording does not say, the user must add. */
 function repeatWords() {
@@ -125,7 +129,7 @@ function showFindings() {
     parts.push(make("h2", {}, "Allocations that were refused"));
     parts.push(table([["Device"], ["What"], [""]], state.refusals.map((each) => [placeWords(each), make("span", { class: "fault" }, each.message), make("button", { type: "button", onclick: () => { goTo({ row: view.row, begin_ns: each.time_ns, end_ns: each.time_ns }); setView("memory"); } }, "Go to the memory")])));
   }
-  if (state.hidden_events) parts.push(make("p", {}, `${countWords(state.hidden_events, "event")} of further streams are not drawn.`));
+  if (state.hidden_events) parts.push(make("p", {}, hiddenWords()));
   if (state.missing_why) parts.push(make("p", { class: "fault" }, state.missing_why));
   if (state.is_at_end && !state.has_end_mark) parts.push(make("p", {}, "The recording has no end mark: the program runs, was killed or crashed, or ended without its exit handlers (`_exit`)."));
   if (state.is_cut) parts.push(make("p", {}, "The file ends within a block, as that of a program does that runs or was killed; everything before is shown."));

@@ -10,6 +10,26 @@ fn submissions(watched: &WatchedRecording) -> u64 {
 }
 
 #[test]
+fn while_a_file_is_read_it_is_known_how_much_of_it_was() {
+    let events: Vec<_> = (1..=30_000)
+        .map(|number| {
+            kernel("step", stamp(0, number), 7, number * 100, span(number * 100, number * 100 + 50))
+        })
+        .collect();
+    let whole = bytes(&events, 100);
+    let recording = Recording::of(&events, 100);
+    let watched = WatchedRecording::new(&recording.0);
+    let mut known = Vec::new();
+    while watched.read_more().unwrap() {
+        known.push(watched.state().read_bytes);
+    }
+    let length = whole.len() as u64;
+    assert!(known.len() > 4 && known.is_sorted() && known[0] < length / 2, "{known:?} of {length}");
+    assert!(known[known.len() - 1] > length / 2, "{known:?} of {length}");
+    assert_eq!((watched.state().read_bytes, submissions(&watched)), (length, 30_000));
+}
+
+#[test]
 fn a_file_that_grows_byte_by_byte_is_followed() {
     let whole = bytes(&planted(), 2);
     let recording = Recording::empty();

@@ -19,6 +19,27 @@ fn job(recordings: &[Recording]) -> WatchedJob {
 }
 
 #[test]
+fn recordings_beyond_the_most_that_are_shown_are_counted() {
+    let one = Recording::of(&rank_events(0, 3, 5_000_000_000, 0), 3);
+    let folder = std::env::temp_dir().join(format!("kiln-watch-many-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let files: Vec<_> = (0..67).map(|number| folder.join(format!("rank-{number}.kiln"))).collect();
+    for file in &files {
+        std::fs::copy(&one.0, file).unwrap();
+    }
+    let pattern = FilePattern::of(&folder.join("rank-%p.kiln")).unwrap();
+    for given in [WatchedFiles::Files(files.clone()), WatchedFiles::Pattern { pattern, since: None }] {
+        let state = WatchedJob::new(given).state();
+        assert_eq!((state.recordings.len(), state.left_out), (64, 3));
+        assert!(state.axis.ends_with(". 3 more are not shown."), "{}", state.axis);
+    }
+    let few = WatchedJob::new(WatchedFiles::Files(files[..65].to_vec())).state();
+    assert!(few.axis.ends_with(" One more is not shown."), "{}", few.axis);
+    assert_eq!(WatchedJob::new(WatchedFiles::Files(files[..64].to_vec())).state().left_out, 0);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn ranks_are_on_the_axis_of_the_wall_clock_and_the_late_one_is_named() {
     let recordings = ranks([5_000_000_000, 5_000_000_000, 5_001_000_000]);
     let job = job(&recordings);
