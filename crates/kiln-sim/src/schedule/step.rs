@@ -174,7 +174,8 @@ impl State {
             self.stop_running(ready.lane);
             return None;
         }
-        let seed = mix(self.seed ^ mark.order);
+        // With seed 0, and without a seed, threads run in the order of their numbers.
+        let seed = if self.seed == 0 { 0 } else { mix(self.seed ^ mark.order) };
         Some(Job::Launch { task, view: Box::new(view), seed, parallelism, exchange })
     }
 

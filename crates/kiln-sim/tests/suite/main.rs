@@ -26,6 +26,7 @@ mod planted;
 mod processes;
 mod ptx;
 mod ptx_clusters;
+mod ptx_order;
 mod ptx_waits;
 mod refused_kernels;
 mod rig;
