@@ -5,7 +5,7 @@
 //!
 //! - [`blas`]: matrix products with epilogues, operations on vectors, triangular systems; cuBLASLt and cuBLAS on a GPU.
 //! - [`fft`]: Fourier transforms of one to three dimensions; cuFFT on a GPU.
-//! - [`solve`]: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values; cuSOLVER on a GPU. Cholesky and LU of batches (kernels of this crate).
+//! - [`solve`]: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values; cuSOLVER on a GPU. Of batches (kernels of this crate) Cholesky, LU, QR, least squares, eigenvalues and singular values.
 //! - [`sparse`]: products with sparse matrices (cuSPARSE on a GPU, or kernels of this crate), triangular systems and conversions (kernels of this crate).
 //! - [`dnn`]: convolutions, attention (cuDNN on a GPU), softmax, normalisation and pooling (kernels of this crate), with gradients.
 //! - [`elementwise`]: functions, sums and products of elements, and conversions between types, the same bits on every device.

@@ -5,8 +5,8 @@
 //!
 //! Use it instead of cudarc when you use several streams and do not want to place events, when you allocate often or need budgets, when
 //! tests must run without a GPU, or when a device fault must not end your process. Matrix products, solvers, Fourier
-//! transforms, convolutions, attention, sorts and random numbers are in the crate `kiln-libs`, which this crate does not re-export. Use cudarc for NCCL,
-//! which kiln does not call.
+//! transforms, convolutions, attention, sorts and random numbers are in the crate `kiln-libs`, which this crate does not re-export. Collectives
+//! over several processes, by NCCL on GPUs, are in [`group`].
 //!
 //! # The model
 //!
@@ -79,7 +79,7 @@
 //!
 //! # What it does not do
 //!
-//! It does not call NCCL, moves nothing between devices unless asked, and supports NVIDIA GPUs on Linux only. The simulator's limits are
+//! It moves nothing between devices unless asked, and supports NVIDIA GPUs on Linux only. The simulator's limits are
 //! listed in the book.
 //!
 //! # Features
