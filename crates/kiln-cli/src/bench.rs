@@ -1,10 +1,12 @@
-//! `kiln bench`: the memory workloads on this machine.
+//! `kiln bench`: the memory workloads and calls of libraries on this machine.
 //!
 //! A memory stack is measured next to the driver's own pool, both through the same calls. The raw driver and cudarc are measured by
 //! the program `kiln-bench` if it is in the same folder, because this program has no bindings to CUDA. On the simulated device the
 //! figures are the cost on the host, and its pool is not measured.
 
 mod kiln_bench_process;
+mod library_calls;
+mod library_rows;
 mod measure;
 mod table;
 mod workload;
@@ -33,6 +35,7 @@ const EXAMPLES: &str = "Examples:
   kiln bench
   kiln bench m1 m3 --repeats 9
   kiln bench m1..m5 --stack \"stats(heap)\" --json
+  kiln bench l1..l9
 
 m1  64 KiB allocated and freed, warm: nanoseconds
 m2  blocks of random size and life: nanoseconds
@@ -41,6 +44,20 @@ m4  m2: reserved over live memory
 m5  requests refused with nine tenths of a limit in use
 m6  kernels that allocate on several streams (on a GPU, by kiln-bench)
 m7  driver calls of a warm pair
+
+l1  a product of two matrices of f32
+l2  a product of two matrices of bf16
+l3  a Fourier transform of complex f32
+l4  a sort of u32
+l5  a scan of u32
+l6  normal random numbers of f32 (Philox)
+l7  a sparse matrix of f32 times a vector
+l8  a Cholesky factor of f64
+l9  causal attention of f16
+
+Of a library call two rows tell what it takes the host to submit it, in nanoseconds, and how long it takes until it is done where \
+     many are queued, in microseconds; behind its name is its size. On the simulated device calls are small, and \
+     are computed on the host.
 
 `kiln replay --help` lists the parts of a stack. The raw driver and cudarc are measured by \
      `kiln-bench` if it is in the same folder (cargo build --release -p kiln-bench).
@@ -82,10 +99,12 @@ fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> R
     let rows = &arguments.workloads;
     let is_named = |workload: &&Workload| rows.is_empty() || rows.iter().any(|row| row.contains(workload));
     let workloads: Vec<Workload> = Workload::value_variants().iter().filter(is_named).copied().collect();
+    let (calls, workloads): (Vec<Workload>, Vec<Workload>) =
+        workloads.into_iter().partition(|workload| workload.is_library_call());
     let driver = device(arguments.device)?;
     let info = driver.info();
     let is_cuda = info.kind != DeviceKind::Simulated;
-    if !is_cuda && workloads == [Workload::M6] {
+    if !is_cuda && calls.is_empty() && workloads == [Workload::M6] {
         return Err(Failure::refused("m6 needs a GPU").next("`kiln doctor` says why none is used"));
     }
     table.begin(console, format!("{} ({})", info.name, info.kind));
@@ -101,6 +120,14 @@ fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> R
             let measured = subject.measure(*workload, &mut |row| table.add(console, row));
             measured.map_err(|error| Failure::of_memory(&error))?;
         }
+    }
+    if !calls.is_empty() {
+        let driver =
+            if is_cuda { driver } else { simulated().map_err(|error| Failure::of_memory(&error))? };
+        library_rows::measure(&calls, driver, arguments.repeats, (table, console))?;
+    }
+    if workloads.is_empty() {
+        return Ok(());
     }
     if is_cuda {
         kiln_bench_process::measure(&workloads, arguments.repeats, table, console);

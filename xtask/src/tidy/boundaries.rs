@@ -118,6 +118,7 @@ const BOUNDARIES: &[Boundary] = &[
             "kiln",
             "kiln-driver",
             "kiln-isolate",
+            "kiln-libs",
             "kiln-mem",
             "kiln-sim",
             "kiln-ptx",

@@ -1,4 +1,4 @@
-//! The workloads, and how a command line names them: `m3`, or `m1..m7` for a range.
+//! The workloads, and how a command line names them: `m3`, or `m1..m7` for a range. Those of memory come before calls of libraries.
 
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
@@ -24,6 +24,36 @@ pub(crate) enum Workload {
     M6,
     /// Driver calls of a warm pair.
     M7,
+    /// A product of matrices of f32.
+    L1,
+    /// A product of matrices of bf16.
+    L2,
+    /// A Fourier transform.
+    L3,
+    /// A sort.
+    L4,
+    /// A scan.
+    L5,
+    /// Random numbers.
+    L6,
+    /// A sparse matrix times a vector.
+    L7,
+    /// A factorisation.
+    L8,
+    /// Attention.
+    L9,
+}
+
+impl Workload {
+    /// Whether it is a call of a library.
+    pub(super) fn is_library_call(self) -> bool {
+        self >= Self::L1
+    }
+
+    /// How a command line names it.
+    pub(super) fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
 }
 
 /// Parses a workload, or a range of them.

@@ -52,3 +52,43 @@ fn a_row_of_workloads_is_measured_once_each() {
     let names: Vec<_> = rows.iter().map(|row| row["workload"].as_str().unwrap()).collect();
     assert_eq!(names, ["m7"], "m6 needs a GPU");
 }
+
+#[test]
+fn calls_of_libraries_are_measured_until_they_are_queued_and_until_they_are_done() {
+    let outcome = run(without_driver(&["bench", "l1..l9", "--json", "--repeats", "1"]));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    let json = outcome.json();
+    let rows = json["rows"].as_array().unwrap();
+    let calls = [
+        "blas.matmul f32 48",
+        "blas.matmul bf16 48",
+        "fft.transform f32 1024",
+        "prims.sort u32 4096",
+        "prims.scan u32 4096",
+        "rand.normal f32 4096",
+        "sparse.spmv f32 512",
+        "solve.cholesky f64 24",
+        "dnn.attention f16 16",
+    ];
+    assert_eq!(rows.len(), 2 * calls.len(), "{json:#}");
+    for ((number, call), rows) in (1..).zip(calls).zip(rows.chunks(2)) {
+        let words =
+            |at: usize| ["workload", "subject", "unit"].map(|field| rows[at][field].as_str().unwrap());
+        let (submitted, done) = (format!("l{number} submitted"), format!("l{number} done"));
+        assert_eq!([words(0), words(1)], [[&*submitted, call, "ns"], [&*done, call, "us"]]);
+        let p50 = |at: usize| rows[at]["p50"].as_f64().unwrap();
+        // Done is not before queued.
+        assert!(p50(0) > 0.0 && p50(1) * 1e3 >= p50(0), "{json:#}");
+    }
+    assert_eq!(json["notes"].as_array().map(Vec::len), Some(0), "nothing is said of memory");
+}
+
+#[test]
+fn a_range_may_name_memory_and_calls() {
+    let outcome = run(without_driver(&["bench", "m7..l1", "--json", "--repeats", "1"]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let json = outcome.json();
+    let names: Vec<_> =
+        json["rows"].as_array().unwrap().iter().map(|row| row["workload"].as_str().unwrap()).collect();
+    assert_eq!(names, ["m7", "l1 submitted", "l1 done"]);
+}
