@@ -1,10 +1,14 @@
 //! `kiln check`: a launch on the simulated device with every check on, in several orders of blocks and warps.
 
+mod array_difference;
+mod expected_result;
+mod given_tolerance;
 mod not_checked;
 mod report;
 mod text;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use kiln_sim::KernelLog;
 
 use crate::code_file::CodeFile;
@@ -16,6 +20,8 @@ use crate::launch::{Attempt, KernelFinding, LaunchFlags, Plan, check_memory, cou
 use crate::note_kind::NoteKind;
 use crate::progress_line::ProgressLine;
 use crate::run::findings_setting;
+use expected_result::{ExpectSpec, ExpectedResult};
+use given_tolerance::GivenTolerance;
 use not_checked::Unchecked;
 use report::Report;
 
@@ -29,6 +35,14 @@ pub(crate) struct Arguments {
     /// at most 16,384 threads also runs in up to 12 orders without checks, to compare its results.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), allow_negative_numbers = true)]
     seeds: Option<u64>,
+    /// What an array argument holds when the launch is over, in every order: N is its number, counted from 0. Elements that differ are a finding. Repeat the flag
+    /// for each array.
+    #[arg(long = "expect", value_name = "N=FILE", value_parser = OsStringValueParser::new().try_map(|word| ExpectSpec::of_word(&word)))]
+    expected: Vec<ExpectSpec>,
+    /// How far floats may lie from what is expected: by RELATIVE for each unit of the expected value, by ABSOLUTE besides, and by the rounding to their type. Results of two orders may
+    /// differ by twice as much. Without this flag they are equal.
+    #[arg(long, value_name = "RELATIVE[,ABSOLUTE]", value_parser = GivenTolerance::of_word, allow_hyphen_values = true)]
+    tolerance: Option<GivenTolerance>,
     // The help comes from the kinds of notes.
     #[arg(long, help = NoteKind::strict_help())]
     strict: bool,
@@ -45,6 +59,8 @@ const EXAMPLES: &str = "Examples:
   kiln check saxpy.cu --grid 4 --block 256 \\
       --arg f32:2.5 --arg in:x.npy --arg inout:y.npy:z.npy --arg u32:1000
   kiln check saxpy.kir --arg in:x.npy --arg inout:y.npy:z.npy --arg f32:2.5
+  kiln check saxpy.kir --arg in:x.npy --arg inout:y.npy --arg f32:2.5 \\
+      --expect 1=numpy.npy --tolerance 1e-6
 
 `kiln check` takes the arguments of `kiln run` and writes no files. It finds accesses outside of \
      an array, to freed memory and at misaligned addresses, reads of memory that was never written \
@@ -91,8 +107,10 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     // The results of the first seed are compared with those of the others.
     check_memory(&flags.arguments, 2)?;
     let plan = Plan::read(&flags.arguments, &flags.constants, &flags.source.file)?;
+    let expected = ExpectedResult::read(&arguments.expected, &plan)?;
     let log = KernelLog::default();
-    let mut report = Report::new(arguments.strict);
+    let mut report = Report::new(arguments.strict, arguments.tolerance.unwrap_or_default());
+    let mut expected = Some(expected);
     for at in 0..seeds {
         let seed = flags.seed + at;
         let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
@@ -100,6 +118,13 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         let progress = attempt.progress().map(|progress| ProgressLine::start(progress, prefix));
         let outcome = attempt.launch(&code, flags, &plan)?;
         drop(progress);
+        // A launch that faulted has no results, and nothing is expected of it.
+        if outcome.fault.is_none()
+            && let Some(expected) = expected.take()
+        {
+            let converted = expected.into_iter().map(|one| one.converted(&outcome.results, flags.cast));
+            report.expected = converted.collect::<Result<_, _>>()?;
+        }
         let endless = outcome.findings.iter().any(KernelFinding::is_endless);
         report.add(outcome, seed);
         if endless && at + 1 < seeds {
@@ -150,6 +175,7 @@ fn compare(
             return Ok(Some(seed));
         }
         report.compared_seeds.push(seed);
+        report.judge(&outcome, seed);
         if report.compare(&outcome, seed) {
             break;
         }

@@ -17,6 +17,7 @@ mod host_memory;
 mod loaded_arguments;
 mod program_arguments;
 mod program_trap;
+mod result_finding;
 mod struct_padding;
 mod truncated_output;
 mod undefined_elements;

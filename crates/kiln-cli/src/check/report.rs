@@ -3,6 +3,9 @@
 use kiln_ir::OutOfRange;
 use serde::Serialize;
 
+use super::array_difference::ArrayDifference;
+use super::expected_result::ExpectedResult;
+use super::given_tolerance::GivenTolerance;
 use super::not_checked::Unchecked;
 use crate::launch::{ArgumentSheet, ConstantSheet, KernelFinding, LeftOut, Outcome, ResultArray};
 use crate::note_kind::NoteKind;
@@ -49,11 +52,20 @@ pub(super) struct Report {
     /// The arrays of the first seed.
     #[serde(skip)]
     results: Vec<ResultArray>,
+    /// What arrays are to hold.
+    #[serde(skip)]
+    pub(super) expected: Vec<ExpectedResult>,
+    /// How far floats may be off.
+    #[serde(skip)]
+    tolerance: GivenTolerance,
 }
 
+/// Two results that both are within the tolerance of what is expected differ by so many times it.
+const APART: f64 = 2.0;
+
 impl Report {
-    pub(super) fn new(strict: bool) -> Self {
-        Self { strict, ..Self::default() }
+    pub(super) fn new(strict: bool, tolerance: GivenTolerance) -> Self {
+        Self { strict, tolerance, ..Self::default() }
     }
 
     /// Leaves findings out beyond a number: each run keeps so many, and seeds may show different ones.
@@ -108,6 +120,7 @@ impl Report {
         self.seeds.push(seed);
         self.left_out = self.left_out.max(outcome.left_out);
         stamped(&outcome, seed).into_iter().for_each(|finding| join(&mut self.findings, finding));
+        self.judge(&outcome, seed);
         for note in &outcome.notes {
             join(&mut self.noted, KernelFinding { seeds: vec![seed], ..note.clone() });
         }
@@ -129,6 +142,18 @@ impl Report {
         self.compare(&outcome, seed);
     }
 
+    /// Adds what is not as it is expected. Arguments are told once.
+    pub(super) fn judge(&mut self, outcome: &Outcome, seed: u64) {
+        for expected in &self.expected {
+            let Some(finding) = expected.judge(&outcome.results, self.tolerance) else { continue };
+            let finding = KernelFinding { seeds: vec![seed], ..finding };
+            match self.findings.iter_mut().find(|known| known.is_of_same_result(&finding)) {
+                Some(known) => known.merge(&finding),
+                None => self.findings.push(finding),
+            }
+        }
+    }
+
     /// Whether the kernel should run in further orders: it has atomics or volatile accesses and at most `max_threads` threads, nothing was
     /// found, and no order has shown other results yet.
     pub(super) fn may_differ(&self, max_threads: u64) -> bool {
@@ -136,22 +161,28 @@ impl Report {
         self.follows_order && self.threads <= max_threads && self.findings.is_empty() && !is_known
     }
 
+    /// The first element in which the results of two seeds differ: in its bits, or by more than the tolerance where one is given.
+    fn first_difference(&self, one: &ResultArray, other: &ResultArray) -> Option<u64> {
+        let (one, other) = (&one.array, &other.array);
+        if self.tolerance == GivenTolerance::default() {
+            let offset = one.bytes.iter().zip(&other.bytes).position(|(one, other)| one != other)?;
+            return Some(offset as u64 / one.element.bytes().max(1));
+        }
+        Some(ArrayDifference::between(other, one, self.tolerance, APART)?.element)
+    }
+
     /// Notes the arrays of a run that differ from those of the first; whether one does.
     pub(super) fn compare(&mut self, outcome: &Outcome, seed: u64) -> bool {
         let Some(first) = self.seeds.first().copied() else { return false };
         let mut differs = false;
         for (one, other) in self.results.iter().zip(&outcome.results) {
-            if let Some(note) = KernelFinding::of_order(one, other, [first, seed]) {
-                let argument = |known: &KernelFinding| known.allocation.as_ref().map(|array| array.argument);
-                let is_known = |known: &&mut KernelFinding| {
-                    known.kind == note.kind && argument(known) == argument(&note)
-                };
-                match self.noted.iter_mut().find(is_known) {
-                    Some(known) => known.merge(&note),
-                    None => self.noted.push(note),
-                }
-                differs = true;
+            let Some(element) = self.first_difference(one, other) else { continue };
+            let note = KernelFinding::of_order(one.argument, &one.array, element, [first, seed]);
+            match self.noted.iter_mut().find(|known| known.is_of_same_result(&note)) {
+                Some(known) => known.merge(&note),
+                None => self.noted.push(note),
             }
+            differs = true;
         }
         differs
     }

@@ -7,10 +7,8 @@ use kiln_ptx::exec::{BadAccess, CodeSite, ExecFinding, ExecFindingKind, RaceCaus
 use serde::Serialize;
 
 use super::array_addresses::{Allocation, ArrayMap};
-use super::device_launch::ResultArray;
 use super::finding_prefix::has_no_kind;
 use crate::demangled_name::{readable, with_readable_names};
-use crate::note_kind::NoteKind;
 use crate::plural::counted;
 
 /// A finding with its place.
@@ -165,24 +163,6 @@ impl KernelFinding {
             next_step: Some(next_step.to_owned()),
             ..Self::in_words("unwritten", format!("unwritten: {what}"))
         }
-    }
-
-    /// An array that a launch left in two ways with two seeds; none if both are equal.
-    pub(crate) fn of_order(one: &ResultArray, other: &ResultArray, [first, seed]: [u64; 2]) -> Option<Self> {
-        let (argument, one, other) = (one.argument, &one.array, &other.array);
-        let offset = one.bytes.iter().zip(&other.bytes).position(|(one, other)| one != other)?;
-        let size = one.element.bytes().max(1) as usize;
-        let element = offset / size;
-        let text = format!(
-            "argument {argument} depends on the order of threads: element {element} differs between seeds {first} and {seed}"
-        );
-        let array = Allocation {
-            argument,
-            bytes: one.bytes.len() as u64,
-            offset: ((element * size) as u64).cast_signed(),
-        };
-        let note = Self::in_words(NoteKind::Order.word(), text);
-        Some(Self { allocation: Some(array), seeds: vec![first, seed], ..note })
     }
 
     fn of_machine(finding: &kiln_sim::Finding) -> Self {

@@ -61,6 +61,36 @@ impl Array {
     }
 }
 
+impl Array {
+    /// A number of this array, or the parts of a complex one, as floats; none for integers.
+    pub(crate) fn floats_of(&self, bytes: &[u8]) -> Option<Vec<f64>> {
+        self.numbers_of(bytes)
+            .map(|number| match number {
+                Number::Float(value) => Some(value),
+                Number::Integer(_) => None,
+            })
+            .collect()
+    }
+
+    /// A number of this array in words.
+    pub(crate) fn text_of(&self, bytes: &[u8]) -> String {
+        let parts: Vec<String> = self
+            .numbers_of(bytes)
+            .map(|number| match (component(self.element), number) {
+                // No more digits than tell it from its neighbours.
+                (ElementType::F32, Number::Float(value)) => (value as f32).to_string(),
+                _ => number.to_string(),
+            })
+            .collect();
+        if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(", ")) }
+    }
+
+    fn numbers_of<'b>(&self, bytes: &'b [u8]) -> impl Iterator<Item = Number> + use<'b> {
+        let element = component(self.element);
+        bytes.chunks_exact(element.bytes().max(1) as usize).map(move |part| Number::read(element, part))
+    }
+}
+
 /// The type of a real number: of the parts, for a complex one.
 fn component(element: ElementType) -> ElementType {
     match element {

@@ -27,6 +27,7 @@ mod bench;
 mod cache;
 mod check;
 mod check_declared;
+mod check_expected;
 mod check_orders;
 mod check_report;
 mod check_undefined;
