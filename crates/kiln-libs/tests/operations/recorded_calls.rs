@@ -34,7 +34,8 @@ impl Recorded {
         while let Some(event) = reader.next_event().unwrap() {
             let line = match &event {
                 TraceEvent::Submission(work) => work.line,
-                TraceEvent::HostWait(wait) => wait.line,
+                // A runtime that ends waits by itself.
+                TraceEvent::HostWait(wait) if wait.line.is_some() => wait.line,
                 _ => continue,
             };
             let line = line.unwrap();
