@@ -19,9 +19,6 @@ const OFTEN: u32 = 16;
 /// The most a countdown doubles.
 const MAX_DOUBLINGS: u32 = 32;
 
-/// Tells the numbers from those that other parts draw with the same seed.
-const NUMBERS: u64 = 1 << 40;
-
 /// Decides where threads are preempted. The decisions follow from the seed and from what was executed.
 pub(crate) struct Preemption {
     random: Random,
@@ -82,7 +79,7 @@ impl Switch {
 impl Preemption {
     /// For one of the host threads that run blocks.
     pub(crate) fn new(seed: u64, worker: u64) -> Self {
-        let random = Random::new(Random::new(seed.rotate_left(23) ^ NUMBERS ^ worker).next());
+        let random = Random::new(Random::new(seed.rotate_left(23) ^ worker).next());
         Self { random, places: Vec::new(), points: Vec::new(), undisturbed: 0, held: 0 }
     }
 

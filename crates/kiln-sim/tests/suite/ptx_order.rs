@@ -80,6 +80,6 @@ fn with_seed_0_blocks_and_warps_run_in_the_order_of_their_numbers() {
             sorted.sort_unstable();
             assert_eq!(sorted, numbers, "each warp runs once");
         }
-        assert_ne!(others[0], others[1], "launches have orders of their own");
+        assert_ne!(others[0], others[1], "each launch has a separate order");
     }
 }

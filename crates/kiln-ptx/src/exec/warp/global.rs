@@ -208,9 +208,8 @@ impl Warp {
         let polls = !changed && (access.place == Place::Global || cta.is_clustered());
         cta.polls += u32::from(polls);
         let poll = Poll { place: access.place, addresses: &addresses, lanes, bytes, parts: 1 };
-        let repeats = !changed && self.repeats_poll(cta, at, &poll);
-        let lets_lanes = !changed && self.lane_groups.len() > 1 && self.lets_lanes_run(cta, at);
-        Ok(if repeats || lets_lanes || polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
+        let lets_lanes = !changed && self.lets_others_run(cta, at, &poll, self.lane_groups.len() > 1);
+        Ok(if lets_lanes || polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
     }
 
     fn update_shared(

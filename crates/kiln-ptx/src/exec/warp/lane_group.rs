@@ -132,7 +132,9 @@ impl Warp {
             return None;
         }
         let reads = self.only_reads(cta, frame, &step.op, lanes);
-        let again = std::mem::replace(&mut self.last_strong, pc) == pc;
+        // Lanes that were found to repeat a read let others run already.
+        let let_others = self.lane_groups[at].repeats.is_some();
+        let again = std::mem::replace(&mut self.last_strong, pc) == pc || let_others;
         // A compare-and-swap that failed most likely fails again: one that gives up gets that far while another thread holds the lock.
         let fails = matches!(step.op, Op::Atomic(_)) && !self.last_changed;
         if again && (reads || fails) {

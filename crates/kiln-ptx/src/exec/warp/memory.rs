@@ -60,9 +60,8 @@ impl Warp {
             cta.polls += u32::from(access.place == Place::Global || cta.is_clustered());
             let parts = load.to.len();
             let poll = Poll { place: access.place, addresses: &addresses, lanes, bytes: part_bytes, parts };
-            let repeats = self.repeats_poll(cta, at, &poll);
-            let lets_lanes = self.has_other_lanes(at) && self.lets_lanes_run(cta, at);
-            if repeats || lets_lanes || cta.polls > MAX_POLLS {
+            let lets_lanes = self.lets_others_run(cta, at, &poll, self.has_other_lanes(at));
+            if lets_lanes || cta.polls > MAX_POLLS {
                 return Ok(Flow::Yield);
             }
         }

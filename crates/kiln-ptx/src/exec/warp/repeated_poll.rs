@@ -53,8 +53,19 @@ impl RepeatedPoll {
 }
 
 impl Warp {
+    /// Whether others run behind a strong read that was just made: it is repeated, or lanes failed to take a lock while `others` of the warp could run.
+    pub(super) fn lets_others_run(
+        &mut self,
+        cta: &Cta<'_>,
+        at: usize,
+        read: &Poll<'_>,
+        others: bool,
+    ) -> bool {
+        self.repeats_poll(cta, at, read) || others && self.lets_lanes_run(cta, at)
+    }
+
     /// Looks at a strong read that was just made: whether the lane group repeats it, with memory unchanged.
-    pub(super) fn repeats_poll(&mut self, cta: &Cta<'_>, at: usize, read: &Poll<'_>) -> bool {
+    fn repeats_poll(&mut self, cta: &Cta<'_>, at: usize, read: &Poll<'_>) -> bool {
         if !cta.looks_for_polls || cta.is_clustered() || !cta.mbarriers.is_empty() {
             return false;
         }
