@@ -56,6 +56,25 @@ pub(crate) fn meant(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(without_repeats(files))
 }
 
+/// Those files that can be read; the others are told, and left out.
+///
+/// # Errors
+/// The first one's, if none can be read.
+pub(crate) fn readable(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    for file in files {
+        match open(&file, false) {
+            Ok(_) => found.push(file),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if found.is_empty() && !failures.is_empty() {
+        return Err(failures.swap_remove(0));
+    }
+    failures.iter().for_each(|failure| complain(format_args!("{failure}")));
+    Ok(found)
+}
+
 /// Each file once: a recording that is named twice is no second rank.
 fn without_repeats(files: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut known = HashSet::new();

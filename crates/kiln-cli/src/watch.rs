@@ -176,7 +176,10 @@ fn files(arguments: &Arguments) -> Result<WatchedFiles, Failure> {
     let files = recording_file::meant(&arguments.file)?;
     // Files that are named are shown as they are.
     let are_named = files == arguments.file;
-    Ok(WatchedFiles::Files(if are_named { files } else { recording_file::of_latest_run(files) }))
+    if are_named {
+        return Ok(WatchedFiles::Files(files));
+    }
+    Ok(WatchedFiles::Files(recording_file::of_latest_run(recording_file::readable(files)?)))
 }
 
 fn serve(arguments: &Arguments, files: WatchedFiles) -> Result<WatchServer, Failure> {

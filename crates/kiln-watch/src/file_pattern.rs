@@ -60,11 +60,11 @@ impl FilePattern {
     }
 }
 
-/// The recordings in a folder, by name: files that end with `.kiln`.
+/// The recordings in a folder, by name: files that end with `.kiln`. Empty ones are among them: their disk may have had no room.
 pub fn recordings_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_recording =
-        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "kiln") && is_there(path, None);
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "kiln") && path.is_file();
     let mut found: Vec<PathBuf> = entries.filter(is_recording).take(MAX_FILES).collect();
     found.sort();
     found

@@ -333,6 +333,20 @@ fn an_empty_recording_is_explained() {
     let outcome = run(command(&["explain", &empty]));
     assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("it is empty") && outcome.stderr.contains("disk"), "{}", outcome.stderr);
+    // In a folder, too, alone and beside a recording.
+    let outcome = run(command(&["explain", &folder.path(".")]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("empty.kiln") && outcome.stderr.contains("it is empty"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = run(command(&["watch", &folder.path("."), "--json"]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stdout);
+    folder.write("good.kiln", RecordingWriter::new(Vec::new()).unwrap().finish().unwrap());
+    let outcome = run(command(&["explain", &folder.path(".")]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("it is empty") && !outcome.stdout.is_empty(), "{}", outcome.stderr);
 }
 
 #[test]

@@ -325,6 +325,7 @@ impl Inner {
             _ => None,
         };
         let mut is_measured = events.is_some();
+        let mut queued = 0;
         let measured = |driver: &dyn Driver, stream| {
             let mut mark = |event| {
                 match driver.submit(stream, &Command::Signal(event)) {
@@ -337,6 +338,7 @@ impl Inner {
             };
             events.map_or(Ok(()), |events| mark(events.start))?;
             work(driver, stream)?;
+            queued = recording.ticks();
             events.map_or(Ok(()), |events| mark(events.end))
         };
         let submitted = self.submit_unrecorded(lane, uses, measured);
@@ -348,7 +350,8 @@ impl Inner {
             events => events,
         };
         if let (Ok(stamp), Some(label)) = (&submitted, label) {
-            recording.submitted_measured(self, *stamp, label, begin, events.map(TimeSource::Events));
+            let source = events.map(|events| TimeSource::Events { events, queued });
+            recording.submitted_measured(self, *stamp, label, begin, source);
         }
         submitted.inspect_err(|error| recording.failed(self, error))
     }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use kiln::DeviceRuntime;
+use kiln::sim::{DeviceConfig, Machine, MachineConfig};
 use kiln::telemetry::DeviceTimes;
 use kiln::trace::TraceEvent;
+use kiln::{DeviceRuntime, RuntimeConfig};
 
 use crate::Recorded;
 
@@ -79,4 +80,50 @@ fn a_simulated_device_has_all_its_times_however_they_are_asked_for() {
         });
         assert!(submissions >= 40 && measured == submissions, "{how}: {measured} of {submissions}");
     }
+}
+
+#[test]
+fn work_ran_in_the_recording_when_it_ran_on_the_machine() {
+    let machine = Machine::new(MachineConfig::seeded(1).device(DeviceConfig::default()));
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    let (one, two) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+    let (a, b) = (gpu.zeros::<u32>(1 << 18).unwrap(), gpu.zeros::<u32>(1 << 18).unwrap());
+    gpu.synchronize().unwrap();
+    let file = Recorded::new();
+    gpu.trace(&file).unwrap();
+    let began = gpu.driver().clock().now();
+    // Streams that are idle when the work comes, streams that are busy, and streams that wait for each other.
+    for round in 0..20 {
+        a.fill_on(&one, round).unwrap();
+        if round % 3 == 0 {
+            gpu.synchronize().unwrap();
+        }
+        b.copy_from(&a).unwrap();
+        b.fill_on(&two, round).unwrap();
+        a.fill_on(&one, round).unwrap().wait().unwrap();
+    }
+    gpu.synchronize().unwrap();
+    drop((a, b, one, two, gpu));
+    let ran: Vec<(u64, u64)> = machine
+        .timeline()
+        .iter()
+        .filter(|span| {
+            span.start >= began && (span.label.starts_with("fill") || span.label.starts_with("copy"))
+        })
+        .map(|span| ((span.start - began).as_nanos() as u64, (span.end - began).as_nanos() as u64))
+        .collect();
+    let mut recorded = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::Submission(work) = event {
+            recorded.push(work.device.map(|time| (time.begin_ns, time.end_ns)).unwrap());
+        }
+    });
+    recorded.sort_unstable();
+    let mut ran = ran;
+    ran.sort_unstable();
+    assert_eq!((ran.len(), recorded.len()), (80, 80));
+    // The recording counts from its own beginning.
+    let begin = recorded[0].1 - ran[0].1;
+    let recorded: Vec<_> = recorded.iter().map(|(from, to)| (from - begin, to - begin)).collect();
+    assert_eq!(recorded, ran);
 }

@@ -47,6 +47,8 @@ pub(crate) struct DeviceRecording {
     table: LaneTable,
     /// Whether ticks are those of the processor's counter.
     counts: bool,
+    /// Whether its times are those of a simulated machine.
+    is_virtual: bool,
     is_measured: bool,
     /// Whether the device has findings, for which work is remembered.
     is_checked: bool,
@@ -110,6 +112,7 @@ impl DeviceRecording {
         Self {
             table: lanes.table().clone(),
             counts: lanes.counts(),
+            is_virtual: clock == RecordingClock::Virtual,
             is_measured: origin.is_some() || activity.is_some(),
             is_checked: runtime.findings().is_some(),
             lanes,
@@ -444,13 +447,20 @@ impl DeviceRecording {
         while let Some(oldest) = measured.oldest() {
             let is_ready = match oldest.waits_for {
                 None => true,
-                Some(TimeSource::Events(events)) => is_known(oldest) || asks && is_done(events),
+                Some(TimeSource::Events { events, .. }) => is_known(oldest) || asks && is_done(events),
                 Some(TimeSource::Activity) => measured.is_told(oldest.note.number, || is_known(oldest)),
             };
             let Some(mut done) = (if is_ready { measured.take_oldest() } else { None }) else { break };
             if let Some((origin, events)) = self.origin.as_ref().zip(done.events()) {
                 let origin = *origin.lock().unwrap_or_else(PoisonError::into_inner);
-                done.note.device = origin.span(runtime, &self.lanes, events);
+                let between = origin.span(runtime, &self.lanes, events);
+                // The clock of a simulated machine stands still but for calls and work, so that this is exact. On a GPU a moment between the events is not
+                // known, and nor is it of a call that returns once its work is done.
+                let earliest = if self.is_virtual { done.earliest() } else { 0 };
+                done.note.device = between.map(|ran| match earliest < ran.end_ns {
+                    true => TimeSpan::new(ran.begin_ns.max(earliest), ran.end_ns),
+                    false => ran,
+                });
             }
             self.write_down(runtime, stream, done);
         }

@@ -34,7 +34,11 @@ pub(super) struct Measured {
 /// Where the time of work comes from.
 #[derive(Clone, Copy)]
 pub(super) enum TimeSource {
-    Events(EventPair),
+    Events {
+        events: EventPair,
+        /// When the work between them had been queued, in ticks. The first event comes before that, and a stream without work passes it at once.
+        queued: u64,
+    },
     Activity,
 }
 
@@ -42,8 +46,16 @@ impl Measured {
     /// The events around it.
     pub(super) fn events(&self) -> Option<EventPair> {
         match self.waits_for {
-            Some(TimeSource::Events(events)) => Some(events),
+            Some(TimeSource::Events { events, .. }) => Some(events),
             _ => None,
+        }
+    }
+
+    /// When it can have begun at the earliest, in virtual time: once it was queued.
+    pub(super) fn earliest(&self) -> u64 {
+        match self.waits_for {
+            Some(TimeSource::Events { queued, .. }) => queued,
+            _ => 0,
         }
     }
 }
