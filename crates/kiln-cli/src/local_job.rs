@@ -11,6 +11,7 @@ mod device_list;
 mod job_folder;
 mod job_token;
 mod meeting_port;
+mod rank_faults;
 mod rank_findings;
 mod rank_variables;
 
@@ -43,6 +44,7 @@ use crate::failure::Failure;
 use crate::recorded_run;
 use device_list::DeviceList;
 use job_folder::JobFolder;
+use rank_faults::RankFaults;
 use rank_findings::RankFindings;
 use rank_variables::JobVariables;
 
@@ -88,6 +90,9 @@ pub(crate) struct Arguments {
     /// With --check: run the job so often, with one seed after the other from --seed (0) on, until one finds something or fails.
     #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
+    /// With --check: what goes wrong on the simulated devices of ranks, such as `1:lost@40` (the device of rank 1 is lost at the fortieth call to it), `2:oom@3` or `1:hang@5`, with commas between them.
+    #[arg(long, value_name = "PLAN", requires = "check")]
+    fault: Option<RankFaults>,
     /// The program of every rank, and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -99,6 +104,7 @@ const EXAMPLES: &str = "Examples:
   kiln launch -n 8 --restart 2 -- ./train
   kiln launch -n 4 --check -- ./train
   kiln launch -n 4 --check --seeds 20 -- ./train
+  kiln launch -n 4 --check --fault 2:lost@400 -- ./train
 
 Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE, \
      KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job), KILN_RESTARTS (how often this \
@@ -109,7 +115,7 @@ With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and
      KILN_FINDINGS_FILE. A program that takes its device with DeviceRuntime::auto and its \
      communicator with DeviceCommunicator::meet runs as it is; collectives go through the store where \
      the ranks meet. What the simulated device of a rank found is printed with the rank when all have \
-     ended.
+     ended. With --fault it gets KILN_SIM_FAULTS, too: its own faults of the plan, for the first simulated device of its first process. What was planned is no finding.
 
 When a rank fails, the command names it and ends the others. A rank that fails because another \
      one did is not named first, also if it ends first. A rank that it waited for in vain is named \
@@ -144,6 +150,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// Runs the job once.
 fn run_job(arguments: &Arguments, seed: Option<u64>) -> Result<Exit, Failure> {
+    arguments.fault.iter().try_for_each(|faults| faults.check(arguments.ranks))?;
     let visible_devices = arguments.devices.as_ref().map(|list| list.visible(arguments.ranks)).transpose()?;
     let token = job_token::fresh()?;
     let folder = JobFolder::new(&job_token::fresh()?);
@@ -152,7 +159,8 @@ fn run_job(arguments: &Arguments, seed: Option<u64>) -> Result<Exit, Failure> {
     let findings = checked.map(|folder| RankFindings::new(folder, arguments.ranks)).transpose()?;
     let port = meeting_port::choose(arguments.port)?;
     let (ranks, run) = (arguments.ranks, recorded_run::fresh());
-    let variables = JobVariables { ranks, port, token, run, visible_devices, seed, findings, folder };
+    let faults = arguments.fault.clone();
+    let variables = JobVariables { ranks, port, token, run, visible_devices, seed, faults, findings, folder };
     let ended = supervisor::run(arguments, &variables);
     match &variables.findings {
         Some(findings) => findings.report(arguments.ranks, ended),

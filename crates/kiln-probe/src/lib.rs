@@ -25,6 +25,7 @@ mod platform;
 mod process_policy;
 mod retry_cell;
 mod selection;
+mod simulator_faults;
 #[cfg(feature = "sim")]
 mod simulator_platform;
 mod simulator_seed;
@@ -43,6 +44,7 @@ pub use platform::{Listing, Platform};
 pub use process_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use retry_cell::RetryCell;
 pub use selection::{Selection, best_by, no_working, ranked};
+pub use simulator_faults::FAULTS_VARIABLE;
 #[cfg(feature = "sim")]
 pub use simulator_platform::{ProcessMachine, SimulatorPlatform, simulated_device};
 pub use simulator_seed::SEED_VARIABLE;

@@ -102,6 +102,13 @@ pub enum PlannedFault {
     },
 }
 
+impl PlannedFault {
+    /// Whether it comes to the link between two devices, and so needs another one.
+    pub fn is_of_a_link(&self) -> bool {
+        matches!(self, Self::LinkCut { .. } | Self::SlowLink { .. })
+    }
+}
+
 impl FaultPlan {
     /// Nothing goes wrong.
     pub fn none() -> Self {

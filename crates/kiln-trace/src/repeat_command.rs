@@ -19,10 +19,11 @@ use rank_variables::RankVariables;
 /// Variables that are read from a file.
 const MAX_VARIABLES: usize = 64;
 /// The variables that are kept: none of them holds a secret.
-const VARIABLES: [&str; 19] = [
+const VARIABLES: [&str; 20] = [
     "KILN_POLICY",
     "KILN_FINDINGS",
     "KILN_SIM_SEED",
+    "KILN_SIM_FAULTS",
     "KILN_SEED",
     "KILN_TEST_DEVICE",
     "KILN_TRACE_TIMES",

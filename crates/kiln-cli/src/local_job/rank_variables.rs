@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use kiln::probe::SEED_VARIABLE;
 
 use super::job_folder::JobFolder;
+use super::rank_faults::RankFaults;
 use super::rank_findings::RankFindings;
 use crate::recorded_run::RUN_VARIABLE;
 
@@ -18,6 +19,8 @@ pub(crate) struct JobVariables {
     pub(crate) visible_devices: Option<String>,
     /// Of their simulated devices.
     pub(super) seed: Option<u64>,
+    /// What goes wrong on them.
+    pub(super) faults: Option<RankFaults>,
     /// Where ranks write what their simulated devices found.
     pub(super) findings: Option<RankFindings>,
     /// Where ranks write which others they saw end; nowhere if there is no such place.
@@ -45,6 +48,7 @@ impl JobVariables {
         let ends = self.ends_file(rank, restarts).map(|file| file.to_string_lossy().into_owned());
         variables.extend(ends.map(|file| ("KILN_RANK_ENDS_FILE", file)));
         variables.extend(self.seed.map(|seed| (SEED_VARIABLE, seed.to_string())));
+        variables.extend(self.faults.as_ref().map(|faults| faults.variable(rank, restarts)));
         variables.extend(self.findings.iter().flat_map(|findings| findings.variables(rank)));
         variables
             .extend(self.visible_devices.iter().map(|devices| ("CUDA_VISIBLE_DEVICES", devices.clone())));
@@ -68,6 +72,7 @@ mod tests {
             run,
             visible_devices,
             seed: Some(7),
+            faults: None,
             findings,
             folder: None,
         };

@@ -56,6 +56,7 @@ mod launch;
 mod launch_check;
 mod launch_crossing;
 mod launch_ends;
+mod launch_fault;
 mod launch_late;
 mod launch_restart;
 mod launch_transfers;

@@ -59,6 +59,31 @@ on_machine! {
         assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::Environment { variable: "KILN_SIM_SEED", .. })), "{error}");
     }
 
+    fn a_fault_plan_that_cannot_be_read_is_said() on Machine::without_driver().with("KILN_SIM_FAULTS", "oom@3,flood@1") => {
+        let error = DeviceRuntime::auto().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Probe(ProbeError::Environment { variable: "KILN_SIM_FAULTS", text, .. }) if text == "flood@1"), "{error}");
+    }
+
+    fn planned_faults_happen_on_the_first_simulated_device_alone() on Machine::without_driver().with("KILN_SIM_FAULTS", "fault@1=CUDA_ERROR_LAUNCH_FAILED") => {
+        let first = DeviceRuntime::auto().unwrap();
+        let other = DeviceRuntime::simulated(3).unwrap();
+        let fill = |gpu: &DeviceRuntime| {
+            let kernel = gpu.kernel(NOTHING, "nothing").unwrap();
+            // SAFETY: it touches nothing, and ends.
+            unsafe { gpu.launch(&kernel).grid(1).block(1).submit() }.unwrap().wait()
+        };
+        fill(&other).unwrap();
+        let error = fill(first).unwrap_err();
+        assert!(error.is_sticky() && error.to_string().contains("CUDA_ERROR_LAUNCH_FAILED"), "{error}");
+        fill(DeviceRuntime::auto().unwrap()).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    fn faults_that_a_worker_would_not_have_are_refused() on Machine::without_driver().with("KILN_SIM_FAULTS", "oom@3") => {
+        let error = kiln::probe::worker_device().unwrap_err();
+        assert!(error.to_string().contains("KILN_SIM_FAULTS") && error.to_string().contains("in a worker process"), "{error}");
+    }
+
     fn a_device_by_ordinal_follows_the_policy_and_cuda_by_name_does_not() on Machine::fake().with("KILN_POLICY", "simulate") => {
         let runtime = DeviceRuntime::try_get(0).unwrap();
         assert_eq!(runtime.info().kind, DeviceKind::Simulated);
@@ -103,6 +128,8 @@ on_machine! {
         assert!(!std::ptr::eq(machine, kiln::probe::simulated_machine().unwrap()));
     }
 }
+
+const NOTHING: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 
 const TRAPS: &str = ".version 7.0
 .target sm_70
