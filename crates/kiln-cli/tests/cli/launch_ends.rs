@@ -103,6 +103,27 @@ fn a_stopped_rank_that_goes_on_ends_the_job_as_it_ends() {
 }
 
 #[test]
+fn a_job_of_which_all_ranks_are_stopped_is_told_once_and_goes_on_when_they_do() {
+    let text = "echo $$ >> $1; [ $KILN_RANK = 0 ] && setsid sh -c \"sleep 7; kill -CONT \\$(cat $1)\" > /dev/null 2>&1 < /dev/null & kill -STOP $$; exit 0";
+    let folder = Folder::new();
+    let file = folder.path("processes");
+    let mut command = script(&["-n", "2", "--time-limit", "60"], text);
+    command.arg("sh").arg(&file);
+    let outcome = run(command);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let said = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "kiln launch: all ranks have been stopped (SIGSTOP) for ";
+    assert_eq!(said.matches(words).count(), 1, "{said}");
+    let processes = std::fs::read_to_string(&file).unwrap();
+    let told = said
+        .split_once("`kill -CONT ")
+        .and_then(|(_, told)| told.split_once('`'))
+        .unwrap_or_else(|| panic!("{said}"))
+        .0;
+    assert!(told.split(' ').count() == 2 && processes.lines().all(|number| told.contains(number)), "{said}");
+}
+
+#[test]
 fn one_signal_ends_ranks_that_are_stopped() {
     let mut command = script(&["-n", "2"], "echo up; kill -STOP $$; sleep 100");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
