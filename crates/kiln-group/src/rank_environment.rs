@@ -152,6 +152,12 @@ impl RankEnvironment {
                     marker,
                 });
             }
+            // Several ranks that meet somewhere, of which this process is none: its rank was forgotten.
+            let is_several = find("WORLD_SIZE").is_some_and(|size| size != "1");
+            if is_several && let Some(marker) = is_set(&["MASTER_ADDR"]) {
+                let names = LAUNCHERS[1].rank;
+                return Err(RankEnvironmentError::Missing { launcher: Launcher::Torchrun, names, marker });
+            }
             // It may stand beside every launcher, and shows none by itself.
             let Some(point) = is_set(&[POINT]) else { return Ok(None) };
             let others = LAUNCHERS.iter().find_map(|row| {

@@ -19,6 +19,7 @@ mod job_config;
 mod keys;
 mod message;
 mod rank_thread;
+mod refused_processes;
 mod rendezvous_call;
 mod roll_call;
 mod seen;
@@ -47,6 +48,7 @@ use job_config::check_times;
 pub(crate) use keys::meeting_key;
 use keys::{check, process_key};
 use message::Message;
+use refused_processes::REFUSED_KEY;
 pub use rendezvous_call::{RendezvousCall, RendezvousCallKind};
 pub(crate) use seen::EndingLosses;
 use server::Server;
@@ -463,8 +465,13 @@ impl Rendezvous {
             Some(Message::Missing { ranks, .. }) => ranks,
             _ => Vec::new(),
         };
+        let refused = self.connection.peek(|id| Message::Get { id, key: REFUSED_KEY.into() }, deadline);
+        let refused = match refused {
+            Some(Message::Value { value, .. }) => String::from_utf8(value).ok(),
+            _ => None,
+        };
         let (size, waited) = (self.size, started.elapsed());
-        Ok(RendezvousError::MissingRanks { missing, size, waited, foreign_host })
+        Ok(RendezvousError::MissingRanks { missing, size, waited, refused, foreign_host })
     }
 }
 

@@ -150,7 +150,7 @@ pub enum RendezvousError {
     },
     /// Some ranks did not come in time.
     #[error(
-        "{} of {size} ranks did not join within {}: {}; look at their logs{}", .missing.len(), ShortTime(*.waited), listed(.missing), foreign(.foreign_host.as_deref())
+        "{} of {size} ranks did not join within {}: {}{}; look at their logs{}", .missing.len(), ShortTime(*.waited), listed(.missing), told(.refused.as_deref()), foreign(.foreign_host.as_deref())
     )]
     MissingRanks {
         /// The ranks that did not join.
@@ -159,6 +159,8 @@ pub enum RendezvousError {
         size: u32,
         /// How long this rank waited.
         waited: Duration,
+        /// Processes that rank 0 did not take as ranks, and why, in words.
+        refused: Option<String>,
         /// On rank 0: where the ranks meet, if that is no address of its host.
         foreign_host: Option<String>,
     },
@@ -356,6 +358,10 @@ fn within(waited: Option<Duration>) -> String {
     waited.map_or_else(String::new, |waited| {
         format!(", and waited for each other within {}", ShortTime(waited))
     })
+}
+
+fn told(refused: Option<&str>) -> String {
+    refused.map_or_else(String::new, |refused| format!(" (rank 0 refused {refused})"))
 }
 
 fn foreign(host: Option<&str>) -> String {

@@ -268,20 +268,22 @@ impl Shared {
         let Message::Join { rank, size, heartbeat, proof } = Message::receive_greeting(stream)? else {
             return Ok(None);
         };
+        let refuse = |refusal, mut ranks: MutexGuard<'_, Ranks>| {
+            ranks.store.note_refusal(rank, size, refusal);
+            drop(ranks);
+            Message::Refused(refusal).send(&mut &**shared).map(|()| None)
+        };
         if !TokenKey::same(&proof, &key.rank_proof(&nonce, rank, size)) {
-            Message::Refused(Refusal::Token).send(stream)?;
-            return Ok(None);
+            return refuse(Refusal::Token, self.lock());
         }
         if rank != 0 && heartbeat >= millis(self.silence) {
-            Message::Refused(Refusal::Heartbeat { silence: millis(self.silence) }).send(stream)?;
-            return Ok(None);
+            return refuse(Refusal::Heartbeat { silence: millis(self.silence) }, self.lock());
         }
         // Rank 0 is in this process, and both are silent while that is stopped.
         stream.set_read_timeout((rank != 0).then_some(self.silence))?;
         let mut ranks = self.lock();
         if let Err(refusal) = ranks.store.admit(rank, size) {
-            Message::Refused(refusal).send(stream)?;
-            return Ok(None);
+            return refuse(refusal, ranks);
         }
         Message::Accepted.send(stream)?;
         // One descriptor for each rank: this one is shared with the thread that reads.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
+use super::refused_processes::{REFUSED_KEY, RefusedProcesses};
 use super::told_absences::{ToldAbsence, ToldAbsences};
 use crate::transfer::{self, Transfer};
 use crate::transfer_order::{MetTransfer, TransferOrder};
@@ -34,6 +35,7 @@ pub(super) struct Store {
     ring: HostRing,
     order: TransferOrder,
     told: ToldAbsences,
+    refused: RefusedProcesses,
 }
 
 /// A rank that waits for a value.
@@ -63,6 +65,7 @@ impl Store {
             ring: HostRing::default(),
             order: TransferOrder::default(),
             told: ToldAbsences::default(),
+            refused: RefusedProcesses::default(),
         }
     }
 
@@ -79,6 +82,12 @@ impl Store {
             () if self.present.contains(&rank) => Err(Refusal::Taken),
             () => Ok(()),
         }
+    }
+
+    /// A process was not taken as a rank. Ranks that wait for that one can read it.
+    pub(super) fn note_refusal(&mut self, rank: u32, size: u32, refusal: Refusal) {
+        self.refused.note(rank, size, refusal);
+        self.values.insert(REFUSED_KEY.to_owned(), self.refused.text().into_bytes());
     }
 
     /// A rank that was admitted is there.

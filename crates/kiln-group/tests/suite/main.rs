@@ -54,6 +54,7 @@ mod rank_environments;
 mod rank_processes;
 mod rank_scenes;
 mod rebuild_failures;
+mod refused_processes;
 mod rendezvous;
 mod rig;
 mod second_losses;

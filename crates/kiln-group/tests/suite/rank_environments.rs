@@ -255,6 +255,21 @@ fn a_meeting_point_beside_half_a_launcher_names_that_launcher() {
 }
 
 #[test]
+fn a_number_of_ranks_and_where_they_meet_without_a_rank_are_half_a_launcher() {
+    let job = [("WORLD_SIZE", "4"), ("MASTER_ADDR", "node0"), ("MASTER_PORT", "29500")];
+    let error = parse(&job).unwrap_err().to_string();
+    assert!(error.contains("MASTER_ADDR is set, as by torchrun, and RANK is not"), "{error}");
+    // Some images have these for a process that is alone.
+    assert_eq!(
+        parse(&[("WORLD_SIZE", "1"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "29500")]),
+        Ok(None)
+    );
+    for alone in [&job[..1], &job[1..]] {
+        assert_eq!(parse(alone), Ok(None));
+    }
+}
+
+#[test]
 fn a_local_number_alone_is_half_a_launcher() {
     for (set, missing) in [
         (("KILN_LOCAL_RANK", "1"), "KILN_RANK"),

@@ -86,7 +86,7 @@ mod tests {
             Meeting::RankTaken { rank: 1 },
             Meeting::TooManyRanks { size: 70_000 },
             Meeting::NoSuchRank { rank: 5, size: 3 },
-            Meeting::MissingRanks { missing: vec![1, 2], size: 3, waited, foreign_host: None },
+            Meeting::MissingRanks { missing: vec![1, 2], size: 3, waited, refused: None, foreign_host: None },
             Meeting::NoValue { key: "k".into(), waited },
             Meeting::NotThere { rank: 1, name: "doctor report".into(), waited },
             Meeting::RankLeft { rank: 1, name: "doctor report".into() },
