@@ -13,6 +13,7 @@ use kiln_driver::{
 };
 
 use crate::driver_under_test::Subject;
+use crate::expect::inapplicable;
 use crate::kernels::{Arguments, Kernels};
 use crate::law::{Stop, fail};
 
@@ -59,6 +60,14 @@ impl<'a> Rig<'a> {
     pub(crate) fn another(&self) -> std::result::Result<Rig<'a>, Stop> {
         let opened = (self.subject.open)(self.round).map_err(|why| fail("a second driver to open", why))?;
         Ok(Rig::new(self.subject, self.round, opened.driver, None))
+    }
+
+    /// The other device with everything a law needs there. The law finishes it.
+    pub(crate) fn beside(&self) -> std::result::Result<Rig<'a>, Stop> {
+        match &self.peer {
+            Some(peer) => Ok(Rig::new(self.subject, self.round, peer.clone(), None)),
+            None => inapplicable("there is no second device"),
+        }
     }
 
     pub(crate) fn kernels(&self) -> &Kernels {

@@ -63,6 +63,10 @@ pub enum Chapter {
     Order,
     /// Graphs.
     Graphs,
+    /// Two devices of a process.
+    Peers,
+    /// Communicators and collectives.
+    Collectives,
     /// Handles that are stale or belong to another device.
     Handles,
     /// Many threads at once.
@@ -84,6 +88,8 @@ impl Chapter {
         Self::Work,
         Self::Order,
         Self::Graphs,
+        Self::Peers,
+        Self::Collectives,
         Self::Handles,
         Self::Threads,
         Self::Loss,
@@ -102,6 +108,8 @@ impl Chapter {
             Self::Work => chapters::work::LAWS,
             Self::Order => chapters::order::LAWS,
             Self::Graphs => chapters::graphs::LAWS,
+            Self::Peers => chapters::peers::LAWS,
+            Self::Collectives => chapters::collectives::LAWS,
             Self::Handles => chapters::handles::LAWS,
             Self::Threads => chapters::threads::LAWS,
             Self::Loss => chapters::loss::LAWS,
@@ -121,6 +129,8 @@ impl Chapter {
             Self::Work => "work",
             Self::Order => "order",
             Self::Graphs => "graphs",
+            Self::Peers => "peers",
+            Self::Collectives => "collectives",
             Self::Handles => "handles",
             Self::Threads => "threads",
             Self::Loss => "loss",

@@ -19,7 +19,7 @@ macro_rules! laws {
     ($subject:expr) => {
         $crate::laws! { @tests $subject;
             device Device, pages Pages, memory Memory, host Host, streams Streams, code Code, libraries Libraries, work Work,
-            order Order, graphs Graphs, handles Handles, threads Threads, loss Loss,
+            order Order, graphs Graphs, peers Peers, collectives Collectives, handles Handles, threads Threads, loss Loss,
         }
     };
     (@tests $subject:expr; $($test:ident $chapter:ident,)*) => {$(

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use kiln_driver::{
-    Command, DriverExt, Error, Health, MemoryRequest, PageRequest, Protection, StreamId, StreamRequest,
-    Submission, Timeout, WaitTarget,
+    Command, DriverExt, Error, Health, MemoryRequest, PageRequest, Place, Protection, StreamId,
+    StreamRequest, Submission, Timeout, WaitTarget,
 };
 
-use crate::expect::{equal, holds, inapplicable};
+use crate::expect::{equal, holds, inapplicable, same_bytes};
 use crate::fixture::{Rig, read_host};
 use crate::kernels::Arguments;
 use crate::law::{Law, LawVerdict, Stop, fail};
@@ -48,6 +48,11 @@ pub(crate) const LAWS: &[Law] = &[
         name: "loss.giving_back_ends",
         says: "objects of a lost device can be given up, and no call hangs or panics",
         run: giving_back_ends,
+    },
+    Law {
+        name: "loss.other_device_goes_on",
+        says: "another device of the process does its work as before, and no copy with the lost one is taken",
+        run: other_device_goes_on,
     },
 ];
 
@@ -190,7 +195,7 @@ fn host_bytes_survive(rig: &Rig<'_>) -> LawVerdict {
     rig.driver.synchronize(stream)?;
     let info = rig.driver.info().clone();
     lose(rig)?;
-    crate::expect::same_bytes("a host block", &read_host(&host)?, &[0x31; 64])?;
+    same_bytes("a host block", &read_host(&host)?, &[0x31; 64])?;
     equal("what the device is", rig.driver.info().clone(), info)?;
     let clock = rig.driver.clock();
     holds(clock.now() <= clock.now(), "the clock to go on", "that it goes back")
@@ -215,4 +220,29 @@ fn giving_back_ends(rig: &Rig<'_>) -> LawVerdict {
         holds(error.is_sticky() || error.is_unsupported(), "the fault as the answer, or none", error)?;
     }
     Ok(())
+}
+
+fn other_device_goes_on(rig: &Rig<'_>) -> LawVerdict {
+    let beside = rig.beside()?;
+    let (here, there) = (rig.memory_with(&[1; 64])?, beside.memory_with(&[2; 64])?);
+    let (stream, far) = (rig.stream()?, beside.stream()?);
+    let words = beside.words(64)?;
+    beside.busy(far)?;
+    beside.increment(far, &words, 64)?;
+    lose(rig)?;
+    beside.increment(far, &words, 64)?;
+    beside.driver.synchronize(far)?;
+    equal("work of the other device before and after", beside.get_words(&words, 64)?, vec![2; 64])?;
+    same_bytes("memory of the other device", &beside.get(there.id, 64)?, &[2; 64])?;
+    if let Health::Lost(error) = beside.driver.health() {
+        return Err(fail("the other device to be healthy", error));
+    }
+    let (from, to) = (Place::Peer(there.id.into()), Place::Device(here.id.into()));
+    lost("a copy to the lost device", rig.driver.submit(stream, &Command::Copy { from, to, bytes: 64 }))?;
+    let (from, to) = (Place::Peer(here.id.into()), Place::Device(there.id.into()));
+    let pulled = beside.driver.submit(far, &Command::Copy { from, to, bytes: 64 });
+    holds(pulled.is_err(), "a copy from the lost device not to be taken", "that it was taken")?;
+    beside.driver.synchronize(far)?;
+    same_bytes("what it was to overwrite", &beside.get(there.id, 64)?, &[2; 64])?;
+    beside.finish()
 }

@@ -12,7 +12,13 @@ use crate::simulated;
 const FOUND_BY: &[(Flaw, &[&str])] = &[
     (
         Flaw::LosesWaits,
-        &["order.event", "order.chain", "order.fan_out_fan_in", "order.wait_holds_everything"],
+        &[
+            "order.event",
+            "order.chain",
+            "order.fan_out_fan_in",
+            "order.wait_holds_everything",
+            "peers.ordered_on_both_sides",
+        ],
     ),
     (Flaw::KeepsFirstSignal, &["streams.signalled_again", "streams.event_moves", "order.ping_pong"]),
     (Flaw::EventsDoneAtOnce, &["streams.signalled", "order.through_the_host", "threads.many_waiters"]),
@@ -45,17 +51,42 @@ const FOUND_BY: &[(Flaw, &[&str])] = &[
         Flaw::ForgetsLimits,
         &["work.shapes_refused", "work.dynamic_shared_refused", "work.cooperative_refused"],
     ),
-    (Flaw::LosesEdges, &["graphs.edges", "graphs.diamond", "graphs.large"]),
+    (
+        Flaw::LosesEdges,
+        &[
+            "graphs.edges",
+            "graphs.diamond",
+            "graphs.large",
+            "collectives.one_rank_in_a_graph",
+            "collectives.two_ranks_in_graphs",
+        ],
+    ),
     (
         Flaw::DropsUpdates,
         &["graphs.update", "graphs.update_leaves_queued_launches_alone", "graphs.cooperative"],
     ),
     (Flaw::UpdatesAnyKind, &["graphs.update_refused", "graphs.update_keeps_the_shape"]),
-    (Flaw::FindsAnyKernel, &["code.unknown_name"]),
+    (Flaw::FindsAnyKernel, &["code.unknown_name", "collectives.bad_text"]),
     (Flaw::TimeStandsStill, &["streams.elapsed"]),
     (Flaw::ClaimsHealth, &["loss.once_lost_always_lost"]),
     (Flaw::LosesSites, &["loss.late_failure_names_its_command"]),
-    (Flaw::ForgetsLoss, &["loss.once_lost_always_lost"]),
+    (Flaw::ForgetsLoss, &["loss.once_lost_always_lost", "loss.other_device_goes_on"]),
+    (Flaw::DeniesPeers, &["peers.one_answer"]),
+    (Flaw::ForgetsPeerOffsets, &["peers.scatter_and_gather", "work.peer_copies"]),
+    (Flaw::DropsCopiesToPeers, &["peers.through_kernels", "peers.scatter_and_gather"]),
+    (Flaw::ImportsFreshPages, &["peers.pages_on_both", "peers.pages_outlive_their_owner"]),
+    (Flaw::ConfusesReductions, &["collectives.two_ranks", "collectives.two_ranks_in_graphs"]),
+    (
+        Flaw::DropsCollectives,
+        &[
+            "collectives.one_rank",
+            "collectives.two_ranks",
+            "collectives.sent_and_received",
+            "collectives.bad_arguments",
+        ],
+    ),
+    (Flaw::DropsAborts, &["collectives.abort"]),
+    (Flaw::TakesAfterAbort, &["collectives.abort"]),
 ];
 
 /// The simulator below a flaw. Its own checks are off, except in the control: a law must find the flaw by itself.

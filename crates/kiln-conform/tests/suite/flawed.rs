@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kiln_driver::{
-    BackgroundHealth, Clock, Command, DeviceInfo, DeviceMemory, Driver, DriverExt, Error, EventId,
-    EventRequest, Function, FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo,
-    MemoryRequest, ModuleId, Object, Occupancy, PageRequest, PagesId, Progress, Protection, Refusal,
-    Reservation, ReservationId, ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission,
-    TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
+    BackgroundHealth, Clock, Command, DeviceInfo, DeviceMemory, DevicePlace, Driver, DriverExt, Error,
+    EventId, EventRequest, Function, FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId,
+    MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy, PageRequest, PagesId, Place, Progress,
+    Protection, Refusal, Reservation, ReservationId, ReserveRequest, Result, SharedBytes, StreamId,
+    StreamRequest, Submission, TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
 };
 
 /// What is wrong with a driver.
@@ -74,6 +74,22 @@ pub(crate) enum Flaw {
     LosesSites,
     /// After a loss some calls go on as if nothing had happened.
     ForgetsLoss,
+    /// A copy of no bytes from another device is refused, and others are not.
+    DeniesPeers,
+    /// A place on another device is taken for the start of its block.
+    ForgetsPeerOffsets,
+    /// Copies to another device are taken, and dropped.
+    DropsCopiesToPeers,
+    /// Imported pages are fresh ones.
+    ImportsFreshPages,
+    /// A sum of ranks is their largest value.
+    ConfusesReductions,
+    /// Collectives are taken, and dropped.
+    DropsCollectives,
+    /// Aborts are taken, and dropped.
+    DropsAborts,
+    /// A rank that was aborted takes collectives.
+    TakesAfterAbort,
 }
 
 /// A driver with a flaw.
@@ -85,6 +101,9 @@ pub(crate) struct Flawed {
     signalled: Mutex<HashSet<EventId>>,
     mapped: Mutex<Vec<(ReservationId, u64, u64)>>,
     page_bytes: Mutex<Vec<(PagesId, u64)>>,
+    communicators: Mutex<HashSet<ModuleId>>,
+    /// Functions of communicators, and whether they abort.
+    collectives: Mutex<Vec<(FunctionId, bool)>>,
 }
 
 impl Flawed {
@@ -97,6 +116,8 @@ impl Flawed {
             signalled: Mutex::default(),
             mapped: Mutex::default(),
             page_bytes: Mutex::default(),
+            communicators: Mutex::default(),
+            collectives: Mutex::default(),
         })
     }
 
@@ -153,6 +174,23 @@ impl Flawed {
                 _ => answer,
             },
             _ => answer,
+        }
+    }
+
+    /// Whether a command calls a function of a communicator, and whether that aborts it.
+    fn collective(&self, command: &Command<'_>) -> Option<bool> {
+        let Command::Launch(launch) = command else { return None };
+        let known = self.collectives.lock().unwrap();
+        known.iter().find(|(id, _)| *id == launch.function).map(|(_, aborts)| *aborts)
+    }
+
+    /// Whether a command is taken, and dropped.
+    fn drops(&self, command: &Command<'_>) -> bool {
+        match self.flaw {
+            Flaw::DropsCollectives => self.collective(command) == Some(false),
+            Flaw::DropsAborts => self.collective(command) == Some(true),
+            Flaw::DropsCopiesToPeers => matches!(command, Command::Copy { to: Place::Peer(_), .. }),
+            _ => false,
         }
     }
 
@@ -276,6 +314,9 @@ impl Driver for Flawed {
     }
 
     fn import_pages(&self, descriptor: BorrowedFd<'_>, bytes: u64) -> Result<PagesId> {
+        if self.is(Flaw::ImportsFreshPages) {
+            return self.create_pages(PageRequest { bytes, exportable: false });
+        }
         let pages = self.inner.import_pages(descriptor, bytes)?;
         self.page_bytes.lock().unwrap().push((pages, bytes));
         Ok(pages)
@@ -350,17 +391,29 @@ impl Driver for Flawed {
     }
 
     fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
-        self.inner.load(image)
+        let module = self.inner.load(image)?;
+        if matches!(image, Image::Communicator(_)) {
+            self.communicators.lock().unwrap().insert(module);
+        }
+        Ok(module)
     }
 
     fn function(&self, module: ModuleId, name: &str) -> Result<Function> {
-        let answer = self.confuse(self.inner.function(module, name));
+        let other = name.replace("reduction=sum", "reduction=max");
+        let found = if self.is(Flaw::ConfusesReductions) { &other } else { name };
+        let answer = self.confuse(self.inner.function(module, found));
+        if let Ok(function) = &answer
+            && self.communicators.lock().unwrap().contains(&module)
+        {
+            self.collectives.lock().unwrap().push((function.id, name == "abort"));
+        }
         match &answer {
             Err(error)
                 if self.is(Flaw::FindsAnyKernel)
-                    && matches!(error.refusal(), Some(Refusal::NotFound { .. })) =>
+                    && (matches!(error.refusal(), Some(Refusal::NotFound { .. }))
+                        || error.is_refused() && self.communicators.lock().unwrap().contains(&module)) =>
             {
-                self.inner.function(module, "spin")
+                self.inner.function(module, "spin").or_else(|_| self.inner.function(module, "barrier"))
             }
             _ => answer,
         }
@@ -383,12 +436,33 @@ impl Driver for Flawed {
                 let first = self.signalled.lock().unwrap().insert(event);
                 Command::Signal(if first { event } else { self.inner.create_event(EventRequest::Plain)? })
             }
+            (_, command) if self.drops(&command) => Command::Wait(self.never),
+            (Flaw::DeniesPeers, Command::Copy { from: Place::Peer(_), bytes: 0, .. }) => {
+                return Err(Error::unsupported("submit", "a copy of no bytes", "it is flawed"));
+            }
+            (Flaw::ForgetsPeerOffsets, Command::Copy { from: Place::Peer(from), to, bytes }) => {
+                let from = Place::Peer(DevicePlace { offset: 0, ..from });
+                Command::Copy { from, to, bytes }
+            }
             (Flaw::FillsTooFew, Command::Fill { to, pattern, count }) if count > 1 => {
                 Command::Fill { to, pattern, count: count - 1 }
             }
             (_, command) => command,
         };
         let answer = self.confuse(self.strip(self.inner.submit(stream, &changed)));
+        let answer = match (&answer, self.flaw, command) {
+            (Err(error), Flaw::TakesAfterAbort, _)
+                if error.is_refused() && self.collective(command).is_some() =>
+            {
+                self.inner.submit(stream, &Command::Wait(self.never))
+            }
+            (Err(error), Flaw::ForgetsLoss, Command::Copy { from: Place::Peer(_), .. })
+                if error.is_sticky() =>
+            {
+                Ok(Submission(1))
+            }
+            _ => answer,
+        };
         let number = self.swallow(stream, answer)?;
         Ok(if self.is(Flaw::NumbersFromZero) { Submission(number.0 - 1) } else { number })
     }

@@ -11,10 +11,14 @@ use kiln_sim::{Machine, Mode};
 use crate::simulated;
 
 /// Laws whose answers hang on something a trace does not hold.
-const DIFFERENT: [(&str, &str); 1] = [(
-    "host.registered_once",
-    "the replay registers new memory each time, where the law registers the same again",
-)];
+const DIFFERENT: [(&str, &str); 3] = [
+    (
+        "host.registered_once",
+        "the replay registers new memory each time, where the law registers the same again",
+    ),
+    ("peers.pages_", "the pages are of a device that is not recorded"),
+    ("collectives.", "a communicator has another id in each run, and ranks on devices that are not recorded"),
+];
 
 /// Records a law on one machine.
 fn record(law: &Law, seed: u64) -> String {
@@ -45,7 +49,7 @@ fn every_law_replays_with_answers_of_the_same_kinds() {
     let chapters = Chapter::ALL.iter().filter(|chapter| **chapter != Chapter::Threads);
     for law in chapters.flat_map(|chapter| chapter.laws()) {
         let report = play(&record(law, 3), 3);
-        let excused = DIFFERENT.iter().any(|(name, _)| *name == law.name);
+        let excused = DIFFERENT.iter().any(|(name, _)| law.name.starts_with(name));
         assert_eq!(report.differences.is_empty(), !excused, "{}: {report}", law.name);
         for skipped in &report.skipped {
             let known = ["another device", "another library", "the replay made no", "the replay exported no"];
