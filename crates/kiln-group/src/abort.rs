@@ -1,21 +1,67 @@
 //! Ends what ranks of a communicator have queued.
 
-use kiln_operation::ABORT;
-use kiln_runtime::{DeviceRuntime, Error, Module, Signature};
+use kiln_driver::Image;
+use kiln_operation::{ABORT, CommunicatorRank};
+use kiln_runtime::internal::is_in_worker;
+use kiln_runtime::{DeviceRuntime, Error, Kernel, Module, Signature, Stream};
 
-/// Has the driver end what a rank has queued. The caller has said of that work that it is ended.
-pub(crate) fn abort(runtime: &DeviceRuntime, module: &Module) {
-    let submitted = || -> Result<(), Error> {
+/// A rank that its device has loaded, with what ends it.
+#[derive(Clone)]
+pub(crate) struct LoadedRank {
+    runtime: DeviceRuntime,
+    module: Module,
+    /// None where it is made when it is needed.
+    ready: Option<ReadyAbort>,
+}
+
+/// What an abort is made of.
+#[derive(Clone)]
+pub(crate) struct ReadyAbort {
+    kernel: Kernel,
+    /// A separate stream: others may be entered by a thread that waits for what is ended here.
+    stream: Stream,
+}
+
+impl ReadyAbort {
+    fn new(runtime: &DeviceRuntime, module: &Module) -> Result<Self, Error> {
         let kernel = module.kernel(ABORT, Some(Signature::new(Vec::new())))?;
-        // A separate stream: others may be entered by a thread that waits for what is ended here.
-        let stream = runtime.stream()?;
-        let mut launch = runtime.launch(&kernel);
-        launch.grid(1).block(1).on(&stream);
-        // SAFETY: the function takes no arguments and touches no memory, and it ends at once.
-        unsafe { launch.submit() }.map(drop)
-    };
-    if let Err(error) = submitted() {
-        tracing::warn!(%error, "a rank of a communicator could not be aborted");
+        Ok(Self { kernel, stream: runtime.stream()? })
+    }
+}
+
+/// Loads a rank. What ends it is made now for a device in a worker process, which answers no question while it is inside of a collective that is to be ended.
+///
+/// # Errors
+/// What the device or its library says; a lost device.
+pub(crate) fn load(
+    runtime: &DeviceRuntime,
+    rank: &CommunicatorRank,
+) -> Result<(Option<Module>, Option<ReadyAbort>), Error> {
+    let module = runtime.load_module(&Image::Communicator(&rank.to_string()))?;
+    let ready = is_in_worker(runtime).then(|| ReadyAbort::new(runtime, &module)).transpose()?;
+    Ok((Some(module), ready))
+}
+
+impl LoadedRank {
+    pub(crate) fn new(runtime: &DeviceRuntime, module: &Module, ready: Option<&ReadyAbort>) -> Self {
+        Self { runtime: runtime.clone(), module: module.clone(), ready: ready.cloned() }
+    }
+
+    /// Has the driver end what the rank has queued. The caller has said of that work that it is ended.
+    pub(crate) fn abort(&self) {
+        let submitted = || -> Result<(), Error> {
+            let ready = match &self.ready {
+                Some(ready) => ready.clone(),
+                None => ReadyAbort::new(&self.runtime, &self.module)?,
+            };
+            let mut launch = self.runtime.launch(&ready.kernel);
+            launch.grid(1).block(1).on(&ready.stream);
+            // SAFETY: the function takes no arguments and touches no memory, and it ends at once.
+            unsafe { launch.submit() }.map(drop)
+        };
+        if let Err(error) = submitted() {
+            tracing::warn!(%error, "a rank of a communicator could not be aborted");
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use kiln_operation::{CommunicatorId, CommunicatorRank, FAILURE};
 use kiln_runtime::internal::{EndedWork, end_work};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 
+use crate::abort::{ReadyAbort, load};
 use crate::alone_id::claim_alone;
 use crate::bridge::{Bridge, random_id};
 use crate::call_log::CallLog;
@@ -85,6 +86,8 @@ struct Inner {
     scratch: GpuRef<u8>,
     /// None for a rank that is alone, unless its device is a simulated one and was given an id.
     module: Option<Module>,
+    /// What ends it, where that must be there before it is needed.
+    ready_abort: Option<ReadyAbort>,
     /// How it reaches simulated devices of other processes.
     bridge: Option<Bridge>,
     /// How what it calls is compared with what the others call, if it is.
@@ -179,8 +182,7 @@ impl DeviceCommunicator {
             Some(_) => CommunicatorRank { id: Self::new_id(runtime)?, ..joined },
             None => joined,
         };
-        let load = || runtime.load_module(&Image::Communicator(&loaded.to_string())).map_err(failed);
-        let module = if size > 1 { Some(load()?) } else { claim };
+        let (module, ready) = if size > 1 { load(runtime, &loaded).map_err(failed)? } else { (claim, None) };
         let membership = (size > 1).then(|| membership.clone());
         let ledger = Arc::new(Mutex::new(Ledger::new(runtime.info().kind)));
         let is_logged = size > 1 && bridge.is_none() && runtime.info().kind != DeviceKind::Cuda;
@@ -203,6 +205,7 @@ impl DeviceCommunicator {
                 number: u64::from_str_radix(&id.short(), 16).unwrap_or_default(),
                 scratch,
                 module,
+                ready_abort: ready,
                 log: log.clone(),
                 bridge,
                 compared: OnceLock::new(),

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::{DeviceKey, DeviceKind, Driver, Health};
 use kiln_operation::CommunicatorId;
+use kiln_runtime::StateWatch;
 use kiln_runtime::device_state::Phase;
-use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 
-use crate::abort::{abort, all_at_once};
+use crate::abort::{LoadedRank, all_at_once};
 use crate::collective_overdue::CollectiveOverdue;
 use crate::job_ranks::{Job, LEFT_JOB};
 use crate::ledger::Ledger;
@@ -114,9 +114,9 @@ struct State {
     /// The first rank of this process that gave up a collective because of others.
     gave_up: Option<GivenUpCollective>,
     /// What ranks whose threads have panicked have loaded.
-    given_up: Vec<(DeviceRuntime, Module)>,
+    given_up: Vec<LoadedRank>,
     /// The same once they were aborted: the device is not to take them for ranks that left as planned.
-    kept: Vec<(DeviceRuntime, Module)>,
+    kept: Vec<LoadedRank>,
     rounds: HashMap<String, Round>,
     /// Losses of the job that were looked at.
     losses_seen: usize,
@@ -309,7 +309,7 @@ impl Membership {
     }
 
     /// A rank is given up: by its thread, or with its device.
-    pub(crate) fn report(&self, rank: u32, cause: String, loaded: Option<(DeviceRuntime, Module)>) {
+    pub(crate) fn report(&self, rank: u32, cause: String, loaded: Option<LoadedRank>) {
         if let Some(job) = &self.job {
             job.rendezvous.give_up(&cause);
         }
@@ -445,14 +445,14 @@ enum Aborted<'a> {
     /// It was told of the loss of another.
     Told(&'a Arc<dyn LocalRank>),
     /// Its thread has given it up.
-    GivenUp(&'a (DeviceRuntime, Module)),
+    GivenUp(&'a LoadedRank),
 }
 
 impl Aborted<'_> {
     fn abort(&self) {
         match self {
             Self::Told(rank) => rank.abort(),
-            Self::GivenUp((runtime, module)) => abort(runtime, module),
+            Self::GivenUp(rank) => rank.abort(),
         }
     }
 }

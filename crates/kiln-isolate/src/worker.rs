@@ -8,6 +8,7 @@
 //!   commands back into those of the driver interface, [`object_table`] maps the client's ids to the driver's handles.
 //! - [`watcher`]: the thread that queries streams and events for the client, and [`reporter`], which tells it of faults.
 //! - [`submission_numbers`]: the client's numbers of submissions, and the driver's.
+//! - [`rank_aborter`]: the thread that ends ranks of communicators while the server waits inside of a library.
 //! - [`work_times`]: when work ran, where a recording asks for that.
 //! - [`opened_device`]: the kinds of devices a worker can open.
 
@@ -16,6 +17,7 @@ mod completion_poller;
 mod fault_reporter;
 mod object_table;
 pub(crate) mod opened_device;
+mod rank_aborter;
 mod request_handlers;
 mod server;
 mod submission_numbers;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kiln_driver::DeviceKind;
 
 use super::{DeviceCommunicator, Inner};
+use crate::abort::LoadedRank;
 use crate::known_functions::KnownFunctions;
 use crate::membership::LocalRank;
 use crate::rank_loss::PANICKED;
@@ -55,7 +56,7 @@ impl Drop for HeldRank {
         match std::thread::panicking() {
             true => {
                 inner.is_given_up.store(true, Ordering::Relaxed);
-                let loaded = inner.module.clone().map(|module| (inner.runtime.clone(), module));
+                let loaded = inner.loaded();
                 let rank = inner.rank.rank;
                 // Its device may be lost before, which is why the thread panics then.
                 let cause = match membership.own_loss(rank) {
@@ -86,6 +87,12 @@ impl Drop for Inner {
 }
 
 impl Inner {
+    /// What its device has loaded of it.
+    pub(super) fn loaded(&self) -> Option<LoadedRank> {
+        let module = self.module.as_ref()?;
+        Some(LoadedRank::new(&self.runtime, module, self.ready_abort.as_ref()))
+    }
+
     /// Has a simulated device unload the rank now, so that ranks which wait for it are told. It cannot while work is unfinished that was queued before, such as the
     /// first write of the scratch buffer.
     fn unload(&mut self) {
@@ -93,7 +100,7 @@ impl Inner {
             return;
         }
         *self.turn.get_mut().unwrap_or_else(PoisonError::into_inner) = KnownFunctions::default();
-        self.module = None;
+        (self.module, self.ready_abort) = (None, None);
         // It is unloaded later if that work takes longer, and a lost device has nothing loaded.
         let _ = self.runtime.drain_pending(UNLOAD_LIMIT);
     }

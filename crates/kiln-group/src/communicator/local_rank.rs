@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use kiln_driver::{DeviceKind, Object, Refusal};
 
 use super::Inner;
-use crate::abort::abort;
 use crate::collective_overdue::CollectiveOverdue;
 use crate::ended_communicator::EndedCommunicator;
 use crate::membership::LocalRank;
@@ -67,8 +66,8 @@ impl LocalRank for Inner {
                 Err(TryLockError::WouldBlock) => break None,
             }
         };
-        if let Some(module) = &self.module {
-            abort(&self.runtime, module);
+        if let Some(loaded) = self.loaded() {
+            loaded.abort();
         }
         drop(turn);
     }

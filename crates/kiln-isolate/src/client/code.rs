@@ -16,13 +16,22 @@ use super::objects::{Block, Code, Graph, Kernel, Module, Origin};
 use super::proxy::DeviceProxy;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::wire::{
-    Ask, IMAGE_COMMUNICATOR, IMAGE_COMMUNICATOR_ID, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY,
+    ABORT, Ask, IMAGE_COMMUNICATOR, IMAGE_COMMUNICATOR_ID, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY,
     IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take, WireCommand, WireNode, WireObject, WireTensorMap,
     Writer, take_tensor_map,
 };
 
 impl DeviceProxy {
     pub(crate) fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
+        let module = self.load_image(image)?;
+        if matches!(image, Image::Communicator(_)) {
+            // Looked up now, because the worker may be busy with a collective when the rank is to be ended. If it cannot be, who asks for it is told.
+            let _ = self.function(module, ABORT);
+        }
+        Ok(module)
+    }
+
+    fn load_image(&self, image: &Image<'_>) -> Result<ModuleId> {
         const CALL: &str = "load";
         let _change = self.objects.change();
         let link = self.shared.link();

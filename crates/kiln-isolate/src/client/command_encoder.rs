@@ -14,6 +14,9 @@ use super::proxy::DeviceProxy;
 use crate::protocol::wire::{Ask, Take, WireCommand, WireLaunch, WirePlace, put_declared};
 use std::sync::Arc;
 
+/// The call that queues a command. Others encode nodes of graphs.
+pub(super) const SUBMIT: &str = "submit";
+
 /// A kernel's arguments may end in padding up to this alignment.
 const ARGUMENT_ALIGNMENT: usize = 16;
 
@@ -63,7 +66,15 @@ impl DeviceProxy {
             Command::Launch(launch) => {
                 let kernel =
                     self.objects.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
-                self.check_launch(call, link, &kernel, launch)?;
+                if kernel.aborts() {
+                    self.check_arguments(call, &kernel, launch.arguments.len())?;
+                    if call == SUBMIT {
+                        // First, and beside the ring: the worker may read the ring only once this is done.
+                        link.abort(kernel.code.remote.id);
+                    }
+                } else {
+                    self.check_launch(call, link, &kernel, launch)?;
+                }
                 let declared = launch.declared.map(|spans| declared(call, spans)).transpose()?;
                 then(&WireCommand::Launch(WireLaunch {
                     function: kernel.wire,

@@ -17,7 +17,7 @@ use super::stream_table::StreamTable;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::protocol_error::ProtocolViolation;
 use crate::protocol::ring::{RingReader, RingWriter};
-use crate::protocol::segment::{COMMANDS, Condition, NOTICES, Segment};
+use crate::protocol::segment::{ABORTS, COMMANDS, Condition, NOTICES, Segment};
 use crate::protocol::socket::Socket;
 use crate::protocol::wire::{Ask, Malformed, Put, Reader, Request, Take, Writer, take_error};
 
@@ -33,6 +33,7 @@ pub(crate) struct Link {
     pub(crate) segment: Segment,
     pub(crate) socket: Socket,
     sender: Mutex<Outbox>,
+    aborts: Mutex<RingWriter>,
     questions: Mutex<u64>,
     notices: Mutex<RingReader>,
     lost: OnceLock<Lost>,
@@ -77,6 +78,7 @@ impl Link {
                 ring: RingWriter::new(segment.bytes(), COMMANDS),
                 scratch: Writer::new(),
             }),
+            aborts: Mutex::new(RingWriter::new(segment.bytes(), ABORTS)),
             notices: Mutex::new(RingReader::new(segment.bytes(), NOTICES)),
             segment,
             socket,
@@ -164,6 +166,15 @@ impl Link {
     /// Sends a request that has no answer.
     pub(crate) fn send(&self, call: &'static str, request: &Request<'_>) -> Result<()> {
         self.sender().push(call, request)
+    }
+
+    /// Has the worker end a rank of a communicator at once, also while it is inside of a call that waits for the other ranks. It waits for nothing. What cannot be said here is done when the
+    /// request in the other ring has its turn.
+    pub(crate) fn abort(&self, module: u64) {
+        let mut aborts = self.aborts.lock().unwrap_or_else(PoisonError::into_inner);
+        // Full or damaged: the worker reads none of them.
+        let _ = aborts.push(&module.to_le_bytes());
+        self.segment.event_count(Condition::Aborts).notify();
     }
 
     /// Asks a question and waits for the answer, which `read` decodes.

@@ -14,7 +14,7 @@ use super::client_state::Remote;
 use super::stream_table::StreamCount;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::progress_cells::ProgressCell;
-use crate::protocol::wire::{Request, WirePart, WirePlace};
+use crate::protocol::wire::{ABORT, IMAGE_COMMUNICATOR, Request, WirePart, WirePlace};
 
 /// A stream.
 pub(crate) struct Stream {
@@ -194,6 +194,11 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
+    /// Whether a launch of it ends a rank of a communicator.
+    pub(crate) fn aborts(&self) -> bool {
+        self.code.kind == IMAGE_COMMUNICATOR && self.name == ABORT
+    }
+
     /// The size of its packed arguments, where it is known.
     pub(crate) fn argument_bytes(&self) -> Option<u32> {
         let spans = self.attributes.parameters.as_ref()?;

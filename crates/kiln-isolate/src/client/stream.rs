@@ -10,6 +10,7 @@ use kiln_driver::{
 };
 
 use super::client_state::Remote;
+use super::command_encoder::SUBMIT;
 use super::connection::Link;
 use super::loss_cause::LossCause;
 use super::objects::{Event, Signal, Stream};
@@ -116,7 +117,7 @@ impl DeviceProxy {
     }
 
     pub(crate) fn submit(&self, stream: StreamId, command: &Command<'_>) -> Result<Submission> {
-        const CALL: &str = "submit";
+        const CALL: &str = SUBMIT;
         let link = self.shared.link();
         link.check(CALL)?;
         let stream = self.objects.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;

@@ -6,6 +6,7 @@
 //!   fault      why the device is lost, written once
 //!   notices    ring, worker to client: failures of submissions that were accepted before
 //!   commands   ring, client to worker: all requests
+//!   aborts     ring, client to worker: ranks of communicators that are to be ended at once
 //!   streams    how far each stream is
 //!   events     which signal of each event is done
 //! ```
@@ -33,7 +34,9 @@ const NOTICES_START: usize = FAULT_START + FAULT_LIMIT_BYTES;
 const NOTICES_BYTES: usize = 64 << 10;
 const COMMANDS_START: usize = NOTICES_START + NOTICES_BYTES;
 const COMMANDS_BYTES: usize = 1 << 20;
-const STREAMS_START: usize = COMMANDS_START + COMMANDS_BYTES;
+const ABORTS_START: usize = COMMANDS_START + COMMANDS_BYTES;
+const ABORTS_BYTES: usize = 4096;
+const STREAMS_START: usize = ABORTS_START + ABORTS_BYTES;
 /// The most streams at a time.
 pub(crate) const STREAMS_LIMIT: u32 = 1 << 16;
 const EVENTS_START: usize = STREAMS_START + STREAMS_LIMIT as usize * 8;
@@ -50,6 +53,10 @@ pub(crate) const COMMANDS: RingLayout =
 pub(crate) const NOTICES: RingLayout =
     RingLayout { written: 3 * LINE, read: 4 * LINE, start: NOTICES_START, capacity: NOTICES_BYTES as u64 };
 
+/// Aborts, from client to worker. Each is in the commands, too, where it has its turn.
+pub(crate) const ABORTS: RingLayout =
+    RingLayout { written: 13 * LINE, read: 14 * LINE, start: ABORTS_START, capacity: ABORTS_BYTES as u64 };
+
 /// What a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Condition {
@@ -61,6 +68,8 @@ pub(crate) enum Condition {
     Reply,
     /// Clients, for progress of streams and events.
     Progress,
+    /// The worker's thread for aborts.
+    Aborts,
 }
 
 /// The mapped segment.
@@ -88,6 +97,7 @@ impl Segment {
             Condition::Room => 6 * LINE,
             Condition::Reply => 7 * LINE,
             Condition::Progress => 8 * LINE,
+            Condition::Aborts => 15 * LINE,
         };
         let part = |offset| self.bytes.atomic_u32(offset).unwrap_or(&OUTSIDE);
         EventCount::new(part(offset), part(offset + 4))

@@ -21,8 +21,8 @@ mod times;
 mod writer;
 
 pub(crate) use code_image::{
-    IMAGE_COMMUNICATOR, IMAGE_COMMUNICATOR_ID, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX,
-    IMAGE_PTX_TO_KEEP, is_kept,
+    ABORT, IMAGE_COMMUNICATOR, IMAGE_COMMUNICATOR_ID, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY,
+    IMAGE_PTX, IMAGE_PTX_TO_KEEP, is_kept,
 };
 pub(crate) use command::{WireCommand, WireLaunch, WirePlace, put_declared};
 pub(crate) use error::{put_error, take_error};

@@ -258,6 +258,9 @@ impl Server {
             _ => return Err(Error::unsupported(CALL, "this kind of image", "the worker does not know it")),
         };
         let module = self.driver.load(&image)?;
+        if kind == IMAGE_COMMUNICATOR {
+            self.ranks.loaded(id, module);
+        }
         let entry = ModuleEntry { id: module, functions: Vec::new(), variables: Vec::new() };
         self.table.modules.insert(id, entry);
         Ok(())

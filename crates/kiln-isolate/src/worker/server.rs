@@ -13,6 +13,7 @@ use super::completion_poller::{ProgressWatcher, Watch};
 use super::fault_reporter::FaultReporter;
 use super::object_table::{EventEntry, ObjectTable, StreamEntry, find};
 use super::opened_device::OpenedDevice;
+use super::rank_aborter::RankAborter;
 use super::submission_numbers::SubmissionNumbers;
 use super::work_times::WorkTimes;
 use super::{Observer, SharedDriver, WorkerStep};
@@ -21,7 +22,7 @@ use crate::protocol::protocol_error::ProtocolViolation;
 use crate::protocol::ring::RingReader;
 use crate::protocol::segment::{COMMANDS, Condition, Segment};
 use crate::protocol::socket::Socket;
-use crate::protocol::wire::{Ask, Farewell, Reader, Request, WireCommand, Writer};
+use crate::protocol::wire::{Ask, Farewell, Reader, Request, WireCommand, WireObject, Writer};
 
 /// How long to wait for a descriptor, which was sent before the request that needs it.
 const DESCRIPTOR_LIMIT: Duration = Duration::from_secs(5);
@@ -35,6 +36,7 @@ pub(super) struct Server {
     pub(super) reporter: Arc<FaultReporter>,
     pub(super) observe: Arc<Observer>,
     pub(super) times: WorkTimes,
+    pub(super) ranks: RankAborter,
     findings: Option<Box<dyn FnOnce() -> String>>,
     spin: Duration,
     /// The number of the question that is being answered.
@@ -70,6 +72,7 @@ impl Server {
         };
         let thread = std::thread::Builder::new().name("kiln watcher".into());
         let watcher = thread.spawn(move || watcher.run(&asked))?;
+        let ranks = RankAborter::new(segment.clone(), &driver);
         Ok(Self {
             segment,
             socket,
@@ -78,6 +81,7 @@ impl Server {
             reporter,
             observe,
             times: WorkTimes::default(),
+            ranks,
             findings,
             spin,
             question: 0,
@@ -172,7 +176,12 @@ impl Server {
                 *stream.numbers() = SubmissionNumbers::new(start);
                 Ok(())
             }
-            Request::Destroy { object, id } => self.table.destroy(&self.driver, object, id),
+            Request::Destroy { object, id } => {
+                if object == WireObject::Module {
+                    self.ranks.unloaded(id);
+                }
+                self.table.destroy(&self.driver, object, id)
+            }
             Request::BeginPart { id, part } => {
                 let made = self.driver.allocate(MemoryRequest::Part(self.table.part(&part)?))?;
                 self.table.memory.insert(id, made.id);

@@ -1,6 +1,6 @@
 //! The laws on CUDA in a worker process, over a library that stands in for the driver.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use kiln_conform::{Chapter, Kernels, Opened, Subject};
@@ -31,6 +31,8 @@ on_machine! {
     fn work() on Machine::fake().quiet() => { hold(Chapter::Work, "work") }
     fn order() on Machine::fake().quiet() => { hold(Chapter::Order, "order") }
     fn graphs() on Machine::fake().quiet() => { hold(Chapter::Graphs, "graphs") }
+    fn peers() on Machine::fake().quiet() => { hold(Chapter::Peers, "peers") }
+    fn collectives() on Machine::fake().quiet() => { hold(Chapter::Collectives, "collectives") }
     fn handles() on Machine::fake().quiet() => { hold(Chapter::Handles, "handles") }
     fn threads() on Machine::fake().quiet() => { hold(Chapter::Threads, "threads") }
     fn loss() on Machine::fake().quiet() => { hold(Chapter::Loss, "loss") }
@@ -85,6 +87,53 @@ on_machine! {
         assert!(nccl_calls().0.contains(&"ncclCommAbort".to_owned()));
     }
 
+    // The main loop of the worker is inside of the library, and a second question waits behind it.
+    fn an_abort_reaches_a_worker_that_waits_inside_of_nccl_and_the_worker_goes_on() on with_nccl().with("FAKE_NCCL_WAITS", "ncclBroadcast") => {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let listener = told.clone();
+        let mut config = config().watchdog(Duration::from_secs(30)).observe(move |news| listener.lock().unwrap().push(format!("{news:?}")));
+        config.inherited_variables.push("FAKE_NCCL_WAITS".into());
+        let device = IsolatedDevice::open(config).unwrap();
+        let rank = device.load(&Image::Communicator(&text_with(60_000))).unwrap();
+        let other = device.load(&Image::Communicator(&text_with(60_000))).unwrap();
+        let (stream, beside) = (device.create_stream(StreamRequest::New { priority: 0 }).unwrap(), device.create_stream(StreamRequest::New { priority: 0 }).unwrap());
+        let memory = device.allocate(MemoryRequest::Direct { bytes: 64 }).unwrap();
+        device.fill(beside, memory.id.into(), 7, 64).unwrap();
+        device.synchronize(beside).unwrap();
+        let broadcast = device.function(rank, "broadcast element=u8 root=0").unwrap();
+        let packed: Vec<u8> = [memory.address.0, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+        device.submit(stream, &rig::launch(&broadcast, &packed)).unwrap();
+        let began = Instant::now();
+        while !nccl_calls().0.contains(&"ncclBroadcast".to_owned()) {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::scope(|threads| {
+            let asks = threads.spawn(|| device.function(other, "barrier").map(drop));
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!asks.is_finished(), "the worker answers no question");
+            let began = Instant::now();
+            let abort = device.function(rank, "abort").unwrap();
+            device.submit(beside, &rig::launch(&abort, &[])).unwrap();
+            asks.join().unwrap().unwrap();
+            assert!(began.elapsed() < Duration::from_secs(10), "long before the deadline: {:?}", began.elapsed());
+        });
+        let error = device.synchronize(stream).unwrap_err();
+        assert!(matches!(error.refusal(), Some(Refusal::Library { library: "NCCL", why }) if why.contains("was aborted")), "{error}");
+        device.synchronize(beside).unwrap();
+        let host = device.allocate_host(64).unwrap();
+        device.download(beside, memory.id.into(), &host, 64).unwrap();
+        device.synchronize(beside).unwrap();
+        let mut bytes = [0; 64];
+        assert!(host.read(0, &mut bytes) && bytes == [7; 64]);
+        // The other communicator of the worker was left alone, and no worker was lost or started.
+        let aborts = nccl_calls().0.iter().filter(|call| *call == "ncclCommAbort").count();
+        assert_eq!(aborts, 1);
+        let told = told.lock().unwrap();
+        assert!(!told.iter().any(|news| news.contains("Lost") || news.contains("Closed")), "{told:?}");
+        assert_eq!(told.iter().filter(|news| news.contains("Started")).count(), 1, "{told:?}");
+    }
+
     // A standby and a successor have everything else; the rank would join twice.
     fn a_rank_is_lost_with_its_worker_and_is_not_made_again() on with_nccl() => {
         let device = IsolatedDevice::open(config().standby(true)).unwrap();
@@ -123,8 +172,13 @@ fn config() -> IsolationConfig {
 
 /// One rank of two.
 fn text() -> String {
+    text_with(5_000)
+}
+
+/// The same with a deadline.
+fn text_with(deadline_ms: u64) -> String {
     let id: String = (0..128).map(|byte| format!("{byte:02x}")).collect();
-    format!("communicator id={id} rank=0 size=2 deadline_ms=5000")
+    format!("communicator id={id} rank=0 size=2 deadline_ms={deadline_ms}")
 }
 
 /// The calls of NCCL, without those that look at a communicator now and then, and the processes that made them.

@@ -25,6 +25,26 @@ fn queue_that_waits() -> Machine {
     Machine::fake().devices(2).with_library("KILN_NCCL", nccl).with("FAKE_NCCL_RUNS", "1")
 }
 
+/// The worker process.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "helper process"]
+fn worker() {
+    kiln::worker_entry();
+}
+
+/// A device of the stand-in in a worker.
+#[cfg(target_os = "linux")]
+fn isolated(ordinal: u32) -> kiln::DeviceRuntime {
+    use kiln::recovery::{DeviceSpec, Isolation, Process, WorkerEntry};
+    let entry = WorkerEntry::Test("machines::ranks::worker".into());
+    let names = ["FAKE_CUDA_DEVICES", "FAKE_CUDA_LOG", "FAKE_NCCL_WAITS"];
+    let variables = names.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect();
+    let isolation = Isolation::Process(Process { entry, variables, ..Process::default() });
+    let config = kiln::RuntimeConfig { isolation, ..kiln::RuntimeConfig::default() };
+    kiln::DeviceRuntime::open(&DeviceSpec::cuda(ordinal), config).unwrap()
+}
+
 fn overdue(error: &kiln::Error) -> CollectiveOverdue {
     error.downcast_ref::<CollectiveOverdue>().unwrap_or_else(|| panic!("{error}")).clone()
 }
@@ -76,6 +96,48 @@ on_machine! {
         });
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
         wait_for("ncclCommAbort", 2);
+        assert_eq!(calls("ncclMisused"), [""; 0]);
+    }
+
+    // Its worker is inside of the library then, and answers nothing.
+    #[cfg(target_os = "linux")]
+    fn a_rank_whose_worker_waits_inside_of_nccl_is_told_of_a_loss_and_keeps_its_worker() on {
+        let nccl = include_str!("../../../../kiln-cuda/tests/on_fake/libnccl/nccl.c");
+        Machine::fake().devices(2).with_library("KILN_NCCL", nccl).with("FAKE_NCCL_WAITS", "ncclBroadcast")
+    } => {
+        let group = DeviceGroup::new([isolated(0), isolated(1)]).unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(60) };
+        let mut ranks = group.communicators(&config).unwrap();
+        ranks.iter().for_each(|rank| assert!(rank.barrier().submit().is_ok()));
+        group.synchronize().unwrap();
+        let (lost, left) = (ranks.remove(1), ranks.remove(0));
+        let changes = left.runtime().watch().status().changes;
+        let (kept, buffer) = (left.runtime().upload(&[7_u32; 64]).unwrap(), left.runtime().upload(&[1_u32; 4]).unwrap());
+        let next_buffer = left.runtime().upload(&[1_u32; 4]).unwrap();
+        left.runtime().synchronize().unwrap();
+        let ticket = left.broadcast(&buffer, 1).submit().unwrap();
+        wait_for("ncclBroadcast", 1);
+        let began = Instant::now();
+        std::thread::scope(|threads| {
+            // It asks for a function that was not used before, and has no answer until the worker is free.
+            let next = threads.spawn(|| left.all_reduce_in_place(&next_buffer, kiln::group::Reduction::Sum).submit());
+            std::thread::sleep(Duration::from_millis(100));
+            threads.spawn(move || {
+                let _rank = lost;
+                std::panic::resume_unwind(Box::new("this rank is to end"));
+            }).join().unwrap_err();
+            let error = ticket.wait().unwrap_err();
+            let told = error.downcast_ref::<CommunicatorRankLost>().unwrap_or_else(|| panic!("{error}"));
+            assert_eq!(told.lost, 1);
+            // It is refused, or it was queued before the rank was told and is not done.
+            if let Ok(ticket) = next.join().unwrap() {
+                assert!(ticket.wait().is_err());
+            }
+        });
+        let other = left.runtime().upload(&[9_u32; 3]).unwrap();
+        assert_eq!((kept.download().unwrap(), other.download().unwrap()), (vec![7; 64], vec![9; 3]));
+        assert!(began.elapsed() < Duration::from_secs(15), "long before the deadline: {:?}", began.elapsed());
+        assert_eq!(left.runtime().watch().status().changes, changes, "the device was not lost, nor rebuilt");
         assert_eq!(calls("ncclMisused"), [""; 0]);
     }
 
