@@ -8,11 +8,14 @@
 //! ```
 //!
 //! With `--isolate` each rank has its device, and NCCL, in a worker process. With `--missing` the last rank does not call the last collective: the others are told at the
-//! deadline which rank did not come.
+//! deadline which rank did not come. With `--graphs` each kind of collective is recorded in a graph that is replayed a hundred times.
 //!
 //! `kiln launch -n 4 --check -- target/debug/examples/collectives` runs the same processes on simulated devices, and checks them.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
+
+#[path = "collectives/graphs.rs"]
+mod graphs;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,7 +27,7 @@ use kiln::group::{
 };
 use kiln::probe::Policy;
 use kiln::recovery::{DeviceSpec, Isolation, Process};
-use kiln::sim::{DeviceConfig, Machine, MachineConfig};
+use kiln::sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -72,10 +75,15 @@ fn process(ranks: &RankEnvironment) -> Result<(), Failure> {
     if is_asked("--missing") {
         missing(&rank)?;
     } else {
-        collectives(&rank)?;
+        called(&rank)?;
     }
     job.barrier("end")?;
     Ok(())
+}
+
+/// What the command line asks for, but for ranks that stay away.
+fn called(rank: &DeviceCommunicator) -> Result<(), Failure> {
+    if is_asked("--graphs") { graphs::in_graphs(rank) } else { collectives(rank) }
 }
 
 /// Whether the command line has the word.
@@ -122,13 +130,13 @@ fn in_worker(ordinal: u32) -> kiln::Result<DeviceRuntime> {
 
 /// All ranks are threads of this process, over simulated devices.
 fn simulated(size: usize) -> Result<(), Failure> {
-    let config = (0..size).fold(MachineConfig::seeded(1), |config, _| config.device(DeviceConfig::default()));
+    let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default()));
+    let config = (0..size).fold(config, |config, _| config.device(DeviceConfig::default()));
     let machine = Machine::new(config);
     let devices: Result<Vec<_>, _> = (0..size).map(|ordinal| machine.device(ordinal as u32)).collect();
     let group = DeviceGroup::over(devices?, &Default::default())?;
     let ranks = group.communicators(&Default::default())?;
-    let threads: Vec<_> =
-        ranks.into_iter().map(|rank| std::thread::spawn(move || collectives(&rank))).collect();
+    let threads: Vec<_> = ranks.into_iter().map(|rank| std::thread::spawn(move || called(&rank))).collect();
     for thread in threads {
         thread.join().map_err(|_| "a rank panicked")??;
     }

@@ -287,6 +287,16 @@ fn every_collective_gives_the_right_result_on_simulated_devices() {
     assert_eq!(text.matches("right on rank 0 of 4").count(), 13, "{text}");
 }
 
+#[test]
+fn every_collective_in_a_graph_gives_the_right_result_after_each_of_a_hundred_replays() {
+    let output = Command::new(example_program("collectives")).arg("--graphs").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let right = text.lines().filter(|line| line.contains(" in a graph, 100 replays: right on rank 0 of 4"));
+    assert_eq!(right.count(), 7, "{text}");
+    assert!(text.contains("all-gather in one graph, 100 replays at once: right on rank 0 of 4"), "{text}");
+}
+
 /// The example in which a rank of each job is killed among many queued all-reduces, on simulated devices.
 fn killed_rank(words: &[&str]) -> (String, bool) {
     let output = Command::new(example_program("killed_rank"))

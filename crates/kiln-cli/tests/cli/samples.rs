@@ -91,8 +91,12 @@ fn trained(folder: &Folder, edit: &str, failing: &str) -> Output {
         .env("KILLED_RANK", program("killed_rank", killed))
         .env("QUEUE_KILLS", "3")
         .env("WORKER_KILLS", "2")
-        .env("KILLED", failing);
+        .env("KILLED", failing)
+        .env("KINDS", if failing == "a-kind" { "" } else { "7" });
     let collectives = "#!/bin/sh\necho \"rank $KILN_RANK: ready after 7 ms\"\nlast=$((KILN_WORLD_SIZE - 1))\n\
+                       right=\"right on rank 0 of $KILN_WORLD_SIZE\"\n\
+                       [ \"$1 $KILN_RANK\" = '--graphs 0' ] && for kind in 1 2 3 4 5 6 $KINDS; do echo \"$kind in a graph, 100 replays: $right\"; done\n\
+                       [ \"$1 $KILN_RANK\" = '--graphs 0' ] && echo \"several in one graph, 100 replays at once: $right\"\n\
                        [ \"$1\" = --missing ] && [ $KILN_RANK != $last ] && [ \"$KILLED\" != none-told ] || exit 0\n\
                        echo \"rank $KILN_RANK: told after 5700 ms: rank $last has not called it\"\n\
                        echo \"rank $KILN_RANK: what it kept is there\"\n";
@@ -115,7 +119,7 @@ fn ranks_that_give_other_losses_or_do_not_tell_of_a_lost_rank_are_noticed() {
         assert_eq!(outcome.status.success(), why.is_empty(), "{text}");
         let is_told = |line: &str| line.starts_with(name) && line.contains(why);
         assert!(text.lines().any(is_told), "{why}: {text}");
-        assert!(!why.is_empty() || text.ends_with("15 good, 0 bad\n"), "{text}");
+        assert!(!why.is_empty() || text.ends_with("18 good, 0 bad\n"), "{text}");
         assert!(text.contains("rank 1: ready after 7 ms"), "{text}");
     }
 }
@@ -126,7 +130,7 @@ fn a_job_whose_killed_rank_was_not_survived_is_noticed() {
     let folder = Folder::new();
     let outcome = trained(&folder, "", "3");
     let text = String::from_utf8(outcome.stdout).unwrap();
-    assert!(!outcome.status.success() && text.ends_with("13 good, 2 bad\n"), "{text}");
+    assert!(!outcome.status.success() && text.ends_with("16 good, 2 bad\n"), "{text}");
     assert!(text.contains("a rank of 2 killed among queued all-reduces, 2 jobs: good"), "{text}");
     assert!(text.contains("a rank of 3 killed among queued all-reduces, 1 job: bad"), "{text}");
     assert!(text.contains("a rank of 3 killed among queued all-reduces, --isolate, 1 job: bad"), "{text}");
@@ -138,8 +142,22 @@ fn a_missing_rank_of_which_the_others_are_not_told_is_noticed() {
     let folder = Folder::new();
     let outcome = trained(&folder, "", "none-told");
     let text = String::from_utf8(outcome.stdout).unwrap();
-    assert!(!outcome.status.success() && text.ends_with("13 good, 2 bad\n"), "{text}");
+    assert!(!outcome.status.success() && text.ends_with("16 good, 2 bad\n"), "{text}");
     let is_told =
         |line: &&str| line.starts_with("a rank of ") && line.contains("not all others were told in time");
     assert_eq!(text.lines().filter(is_told).count(), 2, "{text}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_kind_of_collective_that_is_not_right_in_a_graph_is_noticed() {
+    let folder = Folder::new();
+    let outcome = trained(&folder, "", "a-kind");
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    assert!(!outcome.status.success() && text.ends_with("15 good, 3 bad\n"), "{text}");
+    let told = "collectives in graphs on 2 ranks, NCCL in worker processes: bad";
+    assert!(
+        text.lines().any(|line| line.starts_with(told) && line.contains("not all kinds were right")),
+        "{text}"
+    );
 }

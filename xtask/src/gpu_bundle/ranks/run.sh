@@ -1,5 +1,5 @@
 #!/bin/sh
-# Several ranks on the one GPU of a host, over NCCL: every collective, one that a rank does not call, the cluster's doctor, training whose losses must be the same to the last bit on one, two and three
+# Several ranks on the one GPU of a host, over NCCL: every collective, also in graphs that are replayed a hundred times, one that a rank does not call, the cluster's doctor, training whose losses must be the same to the last bit on one, two and three
 # ranks, the same with a rank that is killed in the middle, and a rank that is killed among a thousand queued all-reduces.
 # Needs nothing but a POSIX shell, coreutils and sed.
 #
@@ -86,6 +86,20 @@ ranks 2 "$collectives" --isolate
 why=
 [ "$code" -eq 0 ] || why="it ended with $code"
 count "collectives on 2 ranks, NCCL in worker processes" "$spent" "$why"
+
+# Each kind of collective in a graph, and several of them in one; what they give is compared after each replay.
+for words in 2 3 "2 --isolate"; do
+    # shellcheck disable=SC2086
+    set -- $words
+    number=$1
+    shift
+    ranks "$number" "$collectives" --graphs "$@"
+    why=
+    [ "$code" -eq 0 ] || why="it ended with $code"
+    [ "$(grep -c ' in a graph, 100 replays: right on rank 0 of '"$number"'$' "$work/out")" -eq 7 ] || why="$why not all kinds were right"
+    grep -q ' in one graph, 100 replays at once: right on rank 0 of '"$number"'$' "$work/out" || why="$why several in one graph were not right"
+    count "collectives in graphs on $number ranks${*:+, NCCL in worker processes}" "$spent" "$why"
+done
 
 # A rank that stays away from a collective is named at the deadline, and the others keep their memory.
 for number in 2 3; do
