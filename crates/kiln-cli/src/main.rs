@@ -35,6 +35,7 @@ mod demangled_name;
 mod demo;
 mod device_choice;
 mod doctor;
+mod earlier_recording;
 mod element_type;
 mod emit;
 mod exec;

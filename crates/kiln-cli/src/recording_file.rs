@@ -9,9 +9,9 @@ use kiln_trace::{MissingEvents, ReadError, RecordingReader, TraceEvent, open_pla
 use kiln_watch::{FilePattern, recordings_in};
 
 use crate::console::complain;
+use crate::earlier_recording::put_back;
 use crate::failure::Failure;
 use crate::plural::counted;
-use crate::trace::recorded_program::put_back;
 
 /// Recordings that are read again for what they miss have no more bytes.
 const MAX_NOTED_BYTES: u64 = 32 << 20;

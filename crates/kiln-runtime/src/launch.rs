@@ -7,6 +7,7 @@ pub(crate) mod byte_arguments;
 mod check;
 mod extra_buffers;
 mod kernel;
+mod launch_label;
 pub(crate) mod library_launch;
 mod module;
 mod module_global;

@@ -1,4 +1,4 @@
-//! The calls of libraries that are measured, each with buffers of its own.
+//! The calls of libraries that are measured, each with separate buffers.
 //!
 //! They are as large as programs have them on a GPU, and small on the simulated device, which computes them on the host.
 

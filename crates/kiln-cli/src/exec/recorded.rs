@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::earlier_recording::Earlier;
 use crate::failure::Failure;
 use crate::recorded_run::{self, RUN_VARIABLE};
 use crate::recording_file;
-use crate::trace::recorded_program::Earlier;
 use crate::trace::recording_place::{RecordingPlace, beginning};
 
 /// Where the processes of a run are recorded.

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use kiln::telemetry::DeviceTimes;
-use kiln_trace::is_being_recorded;
 
-use super::recording_place::{RecordingPlace, beginning, is_recorded};
-use crate::console::complain;
+use super::recording_place::{RecordingPlace, beginning};
+use crate::earlier_recording::Earlier;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
-use crate::left_behind;
 use crate::program_end::ProgramEnd;
 use crate::program_signals::ProgramSignals;
 use crate::recorded_run::{self, RUN_VARIABLE};
@@ -22,9 +20,6 @@ use crate::recorded_run::{self, RUN_VARIABLE};
 const VARIABLE: &str = "KILN_TRACE";
 /// The variable by which it learns how the device's times are taken.
 const TIMES_VARIABLE: &str = "KILN_TRACE_TIMES";
-
-/// How the hidden name of an earlier recording ends.
-const ASIDE: &str = "earlier";
 
 /// How a program is run.
 #[derive(Clone, Copy)]
@@ -45,63 +40,6 @@ pub(crate) struct RecordedRun {
     pub(crate) recordings: Vec<PathBuf>,
     /// Why nothing was, and what to do, where that is so.
     pub(crate) why_nothing: Option<Failure>,
-}
-
-/// A recording of an earlier run, moved aside while a program is recorded, so that it is not taken for the new one.
-pub(crate) struct Earlier<'f> {
-    file: &'f Path,
-    aside: Option<PathBuf>,
-}
-
-impl<'f> Earlier<'f> {
-    /// Moves it aside.
-    ///
-    /// # Errors
-    /// One that is being written, or a file that cannot be moved.
-    pub(crate) fn move_aside(file: &'f Path) -> Result<Self, Failure> {
-        put_back(file);
-        let mut aside = None;
-        if file.is_file() {
-            if is_being_recorded(file) {
-                let why = "another program that still runs is recorded to it";
-                return Err(Failure::file(file, why)
-                    .next("give another FILE, or one with %p for the number of the process"));
-            }
-            let place = left_behind::hidden(file, ASIDE).unwrap_or_else(|| file.with_extension(ASIDE));
-            fs::rename(file, &place).map_err(|error| Failure::file(file, error))?;
-            aside = Some(place);
-        }
-        Ok(Self { file, aside })
-    }
-}
-
-/// Puts back what a command moved aside that was killed, and tells it; where there is a later recording, it is removed. Whether anything was done.
-pub(crate) fn put_back(file: &Path) -> bool {
-    let mut is_changed = false;
-    for aside in left_behind::found(file, ASIDE) {
-        let (done, what) = match is_recorded(file) {
-            true => (fs::remove_file(&aside), "removed"),
-            false => (fs::rename(&aside, file), "put back"),
-        };
-        is_changed |= done.is_ok();
-        if done.is_ok() {
-            complain(format_args!(
-                "{}: note: {what}; a command that was killed had moved this recording aside",
-                aside.display()
-            ));
-        }
-    }
-    is_changed
-}
-
-impl Drop for Earlier<'_> {
-    /// Puts it back if nothing was recorded in its place.
-    fn drop(&mut self) {
-        if let Some(aside) = &self.aside {
-            let _ =
-                if is_recorded(self.file) { fs::remove_file(aside) } else { fs::rename(aside, self.file) };
-        }
-    }
 }
 
 /// Runs a program with a place to record to; how it ended, and what it recorded. An earlier recording is replaced only by a new one.

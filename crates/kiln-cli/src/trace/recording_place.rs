@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use kiln_trace::{refused_place, split_process_number, with_process_number};
 use kiln_watch::FilePattern;
 
+use crate::earlier_recording::is_recorded;
 use crate::failure::Failure;
 
 /// What stands for the number of the process.
@@ -119,11 +120,6 @@ pub(crate) fn check_folder(file: &Path) -> Result<(), Failure> {
         return Err(Failure::file(file, why).next("make it, or give another place"));
     }
     Ok(())
-}
-
-/// Whether a file has something in it.
-pub(crate) fn is_recorded(file: &Path) -> bool {
-    file.metadata().is_ok_and(|known| known.is_file() && known.len() > 0)
 }
 
 /// Now, or a little before: the clock of a file system is coarse.

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, DeclaredSpan, Dim3, Vouched};
 use kiln_order::{StreamState, Uses};
-use kiln_trace::{LaunchSize, SubmissionKind};
 
 use super::argument_tuple::Pass;
 use super::arguments::Arguments;
 use super::check;
 use super::kernel::{Kernel, place};
+use super::launch_label::labelled;
 use super::owned_launch::{LaunchTemplate, TemplateArgument, command};
 use super::retained_arguments::Kept;
 use super::shape::Shape;
@@ -457,23 +457,6 @@ impl<'a> Launch<'a> {
             }
         }
     }
-}
-
-/// What a launch is called in a recording. The operation of a library has no shape: the library chooses that of its kernels.
-#[inline]
-pub(super) fn labelled(kernel: &Kernel, shape: &Shape) -> WorkLabel {
-    if kernel.is_library() {
-        return WorkLabel::new(SubmissionKind::Library, kernel.recorded_name(), 0);
-    }
-    let size = Some(launch_size(shape));
-    WorkLabel { size, ..WorkLabel::new(SubmissionKind::Kernel, kernel.recorded_name(), 0) }
-}
-
-#[inline]
-pub(super) fn launch_size(shape: &Shape) -> LaunchSize {
-    let extents = |dim: Dim3| [dim.x, dim.y, dim.z];
-    let (grid, block) = (extents(shape.grid), extents(shape.block));
-    LaunchSize { grid, block, shared_bytes: shape.dynamic_shared_bytes }
 }
 
 /// What a launch may touch; none where the device does not look at it.

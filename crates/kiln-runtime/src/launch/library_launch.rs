@@ -8,8 +8,9 @@ use std::panic::Location;
 use kiln_order::{StreamCount, StreamState};
 use kiln_trace::SubmissionKind;
 
-use super::builder::{Launch, labelled, launch_size};
+use super::builder::Launch;
 use super::kernel::Kernel;
+use super::launch_label::{labelled, launch_size};
 use super::shape::Shape;
 use crate::error::Result;
 use crate::runtime::{Ticket, WorkLabel};

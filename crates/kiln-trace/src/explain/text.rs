@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{
     ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHostWait, Explanation,
-    HeldTag, IdleReason, IdleWhy, LeftOut, RefusedAllocation, StreamStall, WorkName,
+    HeldTag, IdleReason, IdleWhy, RefusedAllocation, WorkName,
 };
 use super::idle_knowledge::UnknownIdle;
 use super::quantity::{Bytes, Share, Time};
@@ -173,17 +173,6 @@ impl Explanation {
             writeln!(f, "\n{why}")?;
         }
         Ok(())
-    }
-}
-
-impl LeftOut {
-    /// A line about it, if there is anything: how many, of what, and how long.
-    fn tell(&self, f: &mut Formatter<'_>, indent: &str, (one, several): (&str, &str)) -> fmt::Result {
-        match *self {
-            Self { count: 0, .. } => Ok(()),
-            Self { count: 1, ns } => writeln!(f, "{indent}and 1 more {one}: {}", Time(ns)),
-            Self { count, ns } => writeln!(f, "{indent}and {count} more {several}, together {}", Time(ns)),
-        }
     }
 }
 
@@ -439,40 +428,6 @@ impl Display for IdleReason {
     }
 }
 
-impl Display for StreamStall {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", Costs(self.ns, self.times, self.longest_ns))?;
-        let what = match (self.block, &*self.tag) {
-            (None, _) => String::new(),
-            (Some(block), "") => format!(" block {block}"),
-            (Some(block), tag) => format!(" `{}` (block {block})", shown_tag(tag)),
-        };
-        let (waiter, writer) = (&self.waiter, &self.writer);
-        match self.reason {
-            WaitReason::ReadAfterWrite => write!(f, "{waiter} reads{what}, written by {writer}")?,
-            WaitReason::WriteAfterWrite => write!(f, "{waiter} overwrites{what}, written by {writer}")?,
-            WaitReason::WriteAfterRead => write!(f, "{waiter} overwrites{what}, read by {writer}")?,
-            WaitReason::Allocation => write!(
-                f,
-                "{waiter} uses{what}, which was allocated on stream {} behind {writer}; allocate it on the stream that uses it first",
-                writer.stream
-            )?,
-            WaitReason::Asked => {
-                let line = self.line.as_ref().map(|line| format!(" at {}", Plain(line))).unwrap_or_default();
-                write!(f, "{waiter} waited for {writer}, because the program asked for that{line}")?;
-            }
-            WaitReason::Unknown => write!(f, "{waiter} waited for {writer}")?,
-        }
-        match &self.unrelated {
-            Some(unrelated) if self.unrelated_ns > 0 => {
-                let time = Time(self.unrelated_ns);
-                write!(f, "; {time} of the longest went to unrelated work, up to {unrelated}")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 impl Display for ExplainedHostWait {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}: `{}`", Costs(self.ns, self.times, self.longest_ns), self.cause.words())?;
@@ -500,7 +455,7 @@ impl Display for WorkName {
 }
 
 /// Altogether, how often, and the longest.
-struct Costs(u64, u64, u64);
+pub(super) struct Costs(pub(super) u64, pub(super) u64, pub(super) u64);
 
 impl Display for Costs {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -521,7 +476,7 @@ fn tag_words(tag: &str) -> String {
 }
 
 /// A tag as it is shown, a long one not whole.
-fn shown_tag(tag: &str) -> String {
+pub(super) fn shown_tag(tag: &str) -> String {
     match tag.char_indices().nth(MAX_TAG_LETTERS) {
         None => Plain(tag).to_string(),
         Some((end, _)) => format!("{}…", Plain(tag.get(..end).unwrap_or(tag))),

@@ -15,6 +15,7 @@ mod earlier_work;
 mod explain;
 mod explained_clocks;
 mod explained_parts;
+mod explained_rest;
 mod full_disk;
 mod independent_reader;
 mod job;

@@ -82,30 +82,7 @@ fn child() {
             assert!(began.elapsed() < Duration::from_secs(3), "it waited for a thread that it does not have");
             fill(gpu, FILLS);
         }
-        "forks a process that goes on with the device" => {
-            // SAFETY: no other thread of this process holds anything that the new one uses.
-            let process = unsafe { fork() };
-            if process == 0 {
-                let began = Instant::now();
-                let parent = std::os::unix::process::parent_id();
-                let buffer = gpu.zeros::<u32>(16).unwrap();
-                assert_eq!(buffer.download().unwrap(), [0; 16]);
-                drop(buffer);
-                let failure = gpu.flush_trace().unwrap().failure.unwrap();
-                assert_eq!(failure, RecordingFailure::Forked { process: parent });
-                assert!(failure.to_string().contains("fork first"), "{failure}");
-                assert!(
-                    began.elapsed() < Duration::from_secs(4),
-                    "it waited for a thread that it does not have"
-                );
-                std::process::exit(0);
-            }
-            let mut status = -1;
-            // SAFETY: there is such a process, and the status is a place that lives until the call returns.
-            assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
-            assert_eq!(status, 0);
-            fill(gpu, FILLS);
-        }
+        "forks a process that goes on with the device" => fork_and_go_on(gpu),
         "forks a process that makes a device" => {
             // SAFETY: no other thread of this process holds anything that the new one uses.
             let process = unsafe { fork() };
@@ -124,6 +101,28 @@ fn child() {
         }
         end => panic!("{end}"),
     }
+}
+
+/// A forked process that uses the device of its parent is told that it is not recorded, and does not wait for that.
+fn fork_and_go_on(gpu: &DeviceRuntime) {
+    // SAFETY: no other thread of this process holds anything that the new one uses.
+    let process = unsafe { fork() };
+    if process == 0 {
+        let began = Instant::now();
+        let buffer = gpu.zeros::<u32>(16).unwrap();
+        assert_eq!(buffer.download().unwrap(), [0; 16]);
+        drop(buffer);
+        let failure = gpu.flush_trace().unwrap().failure.unwrap();
+        assert_eq!(failure, RecordingFailure::Forked { process: std::os::unix::process::parent_id() });
+        assert!(failure.to_string().contains("fork first"), "{failure}");
+        assert!(began.elapsed() < Duration::from_secs(4), "it waited for a thread that it does not have");
+        std::process::exit(0);
+    }
+    let mut status = -1;
+    // SAFETY: there is such a process, and the status is a place that lives until the call returns.
+    assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
+    assert_eq!(status, 0);
+    fill(gpu, FILLS);
 }
 
 /// A child with a plan.

@@ -1,5 +1,5 @@
 //! Graphs beside recordings that have their times from CUPTI: needs a GPU and libcupti, and is counted as skipped where there is none.
-//! Replaying a graph that CUPTI does not know ended the process that did it, so each program is a process of its own.
+//! Replaying a graph that CUPTI does not know ended the process that did it, so each program is a separate process.
 
 use std::process::Command;
 
