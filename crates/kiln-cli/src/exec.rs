@@ -29,7 +29,7 @@ use crate::program_end::ProgramEnd;
 use crate::program_signals::ProgramSignals;
 use left_processes::{LeftBehind, LeftProcesses};
 use private_folder::PrivateFolder;
-use record::{Finding, Records};
+use record::{Finding, Records, Statistics};
 use recorded::RunRecording;
 use simulation::Check;
 use target::Target;
@@ -76,6 +76,9 @@ pub(crate) struct Arguments {
     /// Record the processes of the run to FILE, for `kiln explain`, `kiln watch` and `kiln trace --perfetto`; %p stands for the number of the process.
     #[arg(long, value_name = "FILE", value_parser = crate::trace::file_name())]
     trace: Option<PathBuf>,
+    /// Print what the library itself did for each process: stacks that it walked, and pinned memory that it made for copies of pageable memory.
+    #[arg(long)]
+    stats: bool,
     /// What to do with processes that outlive the program.
     #[arg(long, value_name = "CHOICE", value_enum, default_value_t = LeftBehind::Leave)]
     left_behind: LeftBehind,
@@ -128,6 +131,9 @@ struct Report {
     left_behind: Vec<u32>,
     /// The files that the processes were recorded to.
     recordings: Vec<String>,
+    /// What the library itself did in each process, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    statistics: Vec<Statistics>,
 }
 
 /// Runs the command.
@@ -166,6 +172,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         ));
     }
     let is_wrong = records.has_findings();
+    let statistics = records.take_statistics();
     let (findings, notes) = records.take();
     let failed = exit_codes.iter().copied().find(|code| *code != 0);
     let exit = match failed {
@@ -181,6 +188,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         notes,
         left_behind,
         recordings: recordings.iter().map(|file| file.display().to_string()).collect(),
+        statistics,
     };
     if arguments.json {
         console.json(&report)?;
@@ -250,7 +258,12 @@ fn start(
     if let Some(devices) = arguments.devices {
         command.env("KILN_EXEC_DEVICES", devices.to_string());
     }
-    for (name, is_set) in [("KILN_EXEC_LEAKS", arguments.leaks), ("KILN_EXEC_STRICT", arguments.strict)] {
+    let switches = [
+        ("KILN_EXEC_LEAKS", arguments.leaks),
+        ("KILN_EXEC_STRICT", arguments.strict),
+        ("KILN_EXEC_STATS", arguments.stats),
+    ];
+    for (name, is_set) in switches {
         if is_set {
             command.env(name, "1");
         }
@@ -281,6 +294,9 @@ fn tell(report: &Report) {
     }
     for file in &report.recordings {
         complain(format_args!("kiln exec: recorded to {file}; `kiln explain` says what it shows"));
+    }
+    for statistics in &report.statistics {
+        complain(format_args!("kiln exec: {statistics}"));
     }
     if report.findings.is_empty() {
         return;

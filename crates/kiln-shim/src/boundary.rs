@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kiln_driver::{Code, Error, ErrorKind, Refusal};
 
+use crate::program_lines::noted;
 use crate::{program_lines, records};
 
 /// What a function of the API answers.
@@ -42,31 +43,44 @@ pub(crate) fn contained<T>(
     })
 }
 
-/// Runs the body of a function of the API.
-pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
-    let was_noted = program_lines::enter(name);
+/// Runs the body of a function of the API, whose caller is noted or not by its kind (`program_lines::noted`).
+#[inline]
+pub(crate) fn answer<const KIND: u8>(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
+    let is_noted = program_lines::is_noted(KIND);
+    if is_noted {
+        program_lines::enter(name);
+    }
     let answered = contained(name, (Code::UNKNOWN, "CUDA_ERROR_UNKNOWN"), body);
-    program_lines::leave(was_noted);
+    if is_noted {
+        program_lines::leave();
+    }
     match answered {
         Ok(()) => Code::SUCCESS.0,
         Err(code) => {
-            if code == Code::NOT_PERMITTED && is_inside() {
-                records::note_once(
-                    &format!("{name} inside"),
-                    &format!(
-                        "{name} was called by a function that the program gave to cuLaunchHostFunc or cuStreamAddCallback, where no call is permitted"
-                    ),
-                );
-            }
+            note_refused(name, code);
             code.0
         }
     }
 }
 
+/// Tells of a call where none is permitted.
+#[cold]
+fn note_refused(name: &str, code: Code) {
+    if code == Code::NOT_PERMITTED && is_inside() {
+        records::note_once(
+            &format!("{name} inside"),
+            &format!(
+                "{name} was called by a function that the program gave to cuLaunchHostFunc or cuStreamAddCallback, where no call is permitted"
+            ),
+        );
+    }
+}
+
 /// The same for the form of a function in which a null stream is the thread's stream.
-pub(crate) fn answer_per_thread(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
+#[inline]
+pub(crate) fn answer_per_thread<const KIND: u8>(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
     let before = NULL_IS_PER_THREAD.replace(true);
-    let code = answer(name, body);
+    let code = answer::<KIND>(name, body);
     NULL_IS_PER_THREAD.set(before);
     code
 }
@@ -78,7 +92,7 @@ pub(crate) fn null_is_per_thread() -> bool {
 
 /// What a function that is not implemented answers.
 pub(crate) fn unsupported(name: &'static str) -> c_int {
-    answer(name, || {
+    answer::<{ noted::NEVER }>(name, || {
         records::note_once(name, &format!("{name} is not implemented and answered CUDA_ERROR_NOT_SUPPORTED"));
         Err(Code::NOT_SUPPORTED)
     })
@@ -134,7 +148,7 @@ macro_rules! driver_function {
         const _: () = {
             #[unsafe(no_mangle)]
             extern "C" fn $name($($argument: $kind),*) -> ::std::ffi::c_int {
-                $crate::boundary::answer(stringify!($name), move || -> $crate::boundary::Answer { $body })
+                $crate::boundary::answer::<{ $crate::program_lines::noted::kind_of(stringify!($name)) }>(stringify!($name), move || -> $crate::boundary::Answer { $body })
             }
         };
     };
@@ -145,12 +159,12 @@ macro_rules! driver_function {
 
             #[unsafe(no_mangle)]
             extern "C" fn $name($($argument: $kind),*) -> ::std::ffi::c_int {
-                $crate::boundary::answer(stringify!($name), move || body($($argument),*))
+                $crate::boundary::answer::<{ $crate::program_lines::noted::kind_of(stringify!($name)) }>(stringify!($name), move || body($($argument),*))
             }
 
             #[unsafe(no_mangle)]
             extern "C" fn $older($($argument: $kind),*) -> ::std::ffi::c_int {
-                $crate::boundary::answer(stringify!($older), move || body($($argument),*))
+                $crate::boundary::answer::<{ $crate::program_lines::noted::kind_of(stringify!($older)) }>(stringify!($older), move || body($($argument),*))
             }
         };
     };
@@ -161,12 +175,12 @@ macro_rules! driver_function {
 
             #[unsafe(no_mangle)]
             extern "C" fn $name($($argument: $kind),*) -> ::std::ffi::c_int {
-                $crate::boundary::answer(stringify!($name), move || body($($argument),*))
+                $crate::boundary::answer::<{ $crate::program_lines::noted::kind_of(stringify!($name)) }>(stringify!($name), move || body($($argument),*))
             }
 
             #[unsafe(no_mangle)]
             extern "C" fn $per_thread($($argument: $kind),*) -> ::std::ffi::c_int {
-                $crate::boundary::answer_per_thread(stringify!($per_thread), move || body($($argument),*))
+                $crate::boundary::answer_per_thread::<{ $crate::program_lines::noted::kind_of(stringify!($per_thread)) }>(stringify!($per_thread), move || body($($argument),*))
             }
         };
     };

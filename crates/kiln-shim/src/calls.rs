@@ -1,7 +1,7 @@
 //! The functions of the API, one file for each area, and the state that they share.
 //!
 //! `process_state` holds the devices and all tables, `backend` opens the devices; `context` and `stream_order` a context with the order of its streams; `memory_map` says which memory
-//! lies at an address, `mapped_pages` is memory that host and device share, `copy_rows` is what every copy becomes; `value_kernels` writes values to memory and waits for them. The other files are areas of the API.
+//! lies at an address, `mapped_pages` is memory that host and device share, `copy_rows` is what every copy becomes, `staging` the pinned memory that copies of pageable memory go through; `value_kernels` writes values to memory and waits for them. The other files are areas of the API.
 
 mod address_range;
 mod array_shape;
@@ -16,6 +16,7 @@ mod contexts;
 mod copies;
 mod copy_batches;
 mod copy_rows;
+mod covered_copies;
 mod device_attributes;
 mod devices;
 mod events;
@@ -65,7 +66,10 @@ mod primary_contexts;
 mod proc_address;
 pub(crate) mod process_state;
 mod refused_addresses;
+mod row_values;
 mod short_addresses;
+mod staging;
+mod staging_pool;
 mod stream_attributes;
 mod stream_order;
 mod stream_places;

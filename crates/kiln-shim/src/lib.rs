@@ -36,7 +36,7 @@
 //! # Reading order
 //!
 //! `boundary`, `caller_memory` and `handle_table` are what every call uses; `calls` has the functions, one file for each area of the API, and their
-//! state; `program_lines` knows from where the program queued work, `records` keeps what was found, `recording` writes down what the program did; `api_table` lists all names; `management` has the first calls of NVML.
+//! state; `program_lines` knows from where the program queued work, `records` keeps what was found, `recording` writes down what the program did, `statistics` counts what the library did; `api_table` lists all names; `management` has the first calls of NVML.
 
 #![cfg(target_os = "linux")]
 #![allow(non_snake_case, reason = "the functions have the names of the CUDA driver API")]
@@ -54,5 +54,7 @@ mod recording;
 mod records;
 mod run_settings;
 mod small_values;
+mod statistics;
+mod thread_stack;
 
 pub use api_table::exported_names;

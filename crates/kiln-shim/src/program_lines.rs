@@ -2,197 +2,196 @@
 //!
 //! Functions of the API that queue work note the place of their caller before they do anything: the stack of the thread, and the frames of a Python interpreter where
 //! the thread has some. A stack that a thread walked before is known again by its return addresses, which lie where they lay; names and lines are looked up when
-//! something is found. Nothing is noted above a GPU, whose findings are about memory and not about a place.
+//! something is found. Nothing is noted above a GPU, whose findings are about memory and not about a place, unless the process is recorded: then functions that wait and
+//! allocate are noted, too, because a recording has the lines of both.
 
+mod known_walks;
 mod native_frames;
 mod python_frames;
+mod submitted_work;
 
 use std::backtrace::Backtrace;
-use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::{Layer, Layered};
-use kiln_driver::{Driver, Error, StreamId, Submission};
+use kiln_driver::{Driver, Error, Site};
 
-use native_frames::{NativeStack, ReturnSlots};
+use crate::statistics;
+use native_frames::NativeStack;
 use python_frames::PythonFrame;
+use submitted_work::SubmittedWork;
 
 /// Frames of the program that are told.
 const TOLD: usize = 3;
 /// Different places of the program; those beyond are not told.
-const PLACES: usize = 4096;
-/// Submissions of a stream whose places are known.
-const SUBMISSIONS: usize = 65_536;
-/// Walks of a thread that are kept.
-const WALKS: usize = 16;
+const MOST_PLACES: usize = 4096;
 
-/// A place of the program.
+/// A place of the program. There are so few that they are kept as long as the process runs.
 #[derive(Debug)]
 pub(crate) struct ProgramPlace {
     python: Vec<PythonFrame>,
     native: Backtrace,
     /// Looked up once.
     words: OnceLock<Option<String>>,
+    line: OnceLock<Option<(String, u32)>>,
 }
 
 /// What tells places apart.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct PlaceKey {
-    python: Vec<PythonFrame>,
-    native: NativeStack,
-}
-
-/// All places, and what was queued from which.
-#[derive(Default)]
-struct Places {
-    known: HashMap<PlaceKey, Arc<ProgramPlace>>,
-    submitted: HashMap<(u32, StreamId), SubmittedWork>,
-}
-
-/// The last submissions of a stream, the oldest first.
-type SubmittedWork = VecDeque<(Submission, Arc<ProgramPlace>)>;
-
-/// A stack that a thread walked.
-struct KnownWalk {
-    /// The function of the API, and an address in the frame that walked.
-    function: &'static str,
-    from: usize,
-    slots: ReturnSlots,
-    place: Option<Arc<ProgramPlace>>,
-}
-
-/// Those of a thread; the oldest is replaced.
-struct KnownWalks {
-    walks: Vec<KnownWalk>,
-    next: usize,
+enum PlaceKey {
+    Python(Vec<PythonFrame>),
+    Native(NativeStack),
 }
 
 thread_local! {
-    /// The place from which the thread is in a function that queues work.
-    static HERE: RefCell<Option<Arc<ProgramPlace>>> = const { RefCell::new(None) };
-    static KNOWN: RefCell<KnownWalks> = const { RefCell::new(KnownWalks { walks: Vec::new(), next: 0 }) };
+    /// The place from which the thread is in a function that is noted.
+    static HERE: Cell<Option<&'static ProgramPlace>> = const { Cell::new(None) };
 }
 
-fn places() -> MutexGuard<'static, Places> {
-    static PLACES: OnceLock<Mutex<Places>> = OnceLock::new();
-    PLACES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// The work of each device whose places are noted.
+static DEVICES: OnceLock<Vec<Arc<SubmittedWork>>> = OnceLock::new();
 
-/// Notes the caller of a function of the API, and says whether it did. No lock of the library is held: a Python interpreter may be waited for.
-#[inline(never)]
-pub(crate) fn enter(name: &'static str) -> bool {
-    if !is_noted(name) {
-        return false;
+/// Whether a function of the API notes its caller.
+pub(crate) mod noted {
+    /// It does not.
+    pub(crate) const NEVER: u8 = 0;
+    /// It queues work, and does.
+    pub(crate) const WORK: u8 = 1;
+    /// It waits or allocates, and does in a process that is recorded.
+    pub(crate) const RECORDED: u8 = 2;
+
+    const QUEUE_WORK: [&str; 6] =
+        ["cuLaunch", "cuMemcpy", "cuMemset", "cuGraphLaunch", "cuStreamWriteValue", "cuStreamBatchMemOp"];
+    const WAIT_OR_ALLOCATE: [&str; 7] = [
+        "cuStreamWaitEvent",
+        "cuStreamSynchronize",
+        "cuCtxSynchronize",
+        "cuEventSynchronize",
+        "cuMemAlloc",
+        "cuMemHostAlloc",
+        "cuMemHostRegister",
+    ];
+
+    /// Which of these a function is, by its name.
+    pub(crate) const fn kind_of(name: &str) -> u8 {
+        if has_beginning(name, &QUEUE_WORK) {
+            WORK
+        } else if has_beginning(name, &WAIT_OR_ALLOCATE) {
+            RECORDED
+        } else {
+            NEVER
+        }
     }
+
+    const fn has_beginning(name: &str, beginnings: &[&str]) -> bool {
+        match beginnings {
+            [] => false,
+            [first, rest @ ..] => begins_with(name.as_bytes(), first.as_bytes()) || has_beginning(name, rest),
+        }
+    }
+
+    const fn begins_with(name: &[u8], beginning: &[u8]) -> bool {
+        match (name, beginning) {
+            (_, []) => true,
+            ([of_name, name @ ..], [wanted, beginning @ ..]) => {
+                *of_name == *wanted && begins_with(name, beginning)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Which kinds of functions are noted: this one, and those before it.
+static NOTED: AtomicU8 = AtomicU8::new(noted::NEVER);
+
+/// Whether functions of a kind note their caller; the child of a fork has no devices.
+#[inline]
+pub(crate) fn is_noted(kind: u8) -> bool {
+    kind != noted::NEVER && NOTED.load(Ordering::Relaxed) >= kind
+}
+
+/// Notes the caller of a function of the API. No lock of the library is held: a Python interpreter may be waited for.
+#[inline(never)]
+pub(crate) fn enter(name: &'static str) {
     let python = python_frames::current(TOLD);
     let from = (&raw const python).addr();
-    let is_native = python.is_empty();
-    let known = if is_native { KnownWalks::find(name, from) } else { None };
-    set_here(known.unwrap_or_else(|| {
-        let (native, slots) = NativeStack::walk(from);
-        let place = place_of(PlaceKey { python, native });
-        if let Some(slots) = slots.filter(|_| is_native) {
-            KnownWalks::keep(KnownWalk { function: name, from, slots, place: place.clone() });
-        }
-        place
-    }));
-    true
-}
-
-/// The place of a key; none if there are too many.
-fn place_of(key: PlaceKey) -> Option<Arc<ProgramPlace>> {
-    let mut places = places();
-    if let Some(known) = places.known.get(&key) {
-        return Some(known.clone());
+    if !python.is_empty() {
+        return HERE.set(place_of(PlaceKey::Python(python)));
     }
-    if places.known.len() >= PLACES {
-        return None;
+    if let Some(known) = known_walks::find(name, from) {
+        return HERE.set(known);
     }
-    let (python, native) = (key.python.clone(), Backtrace::force_capture());
-    let place = Arc::new(ProgramPlace { python, native, words: OnceLock::new() });
-    places.known.insert(key, place.clone());
-    Some(place)
-}
-
-impl KnownWalks {
-    /// The place of a stack that this thread walked before.
-    fn find(function: &'static str, from: usize) -> Option<Option<Arc<ProgramPlace>>> {
-        let is_same = |walk: &&KnownWalk| {
-            walk.from == from && std::ptr::eq(walk.function, function) && walk.slots.are_there()
-        };
-        let find = |known: &RefCell<Self>| Some(known.borrow().walks.iter().find(is_same)?.place.clone());
-        // A thread that ends has none any more.
-        KNOWN.try_with(find).ok().flatten()
+    statistics::count_stack_walk();
+    let (native, slots) = NativeStack::walk(from);
+    let place = place_of(PlaceKey::Native(native));
+    if let Some(slots) = slots {
+        known_walks::keep(name, from, slots, place);
     }
-
-    fn keep(walk: KnownWalk) {
-        let _ = KNOWN.try_with(|known| {
-            let Self { walks, next } = &mut *known.borrow_mut();
-            match walks.get_mut(*next) {
-                Some(oldest) => *oldest = walk,
-                None => walks.push(walk),
-            }
-            *next = (*next + 1) % WALKS;
-        });
-    }
+    HERE.set(place);
 }
 
 /// The function returns.
-pub(crate) fn leave(was_noted: bool) {
-    if was_noted {
-        set_here(None);
+#[inline]
+pub(crate) fn leave() {
+    HERE.set(None);
+}
+
+/// The place of a key; none if there are too many.
+fn place_of(key: PlaceKey) -> Option<&'static ProgramPlace> {
+    static PLACES: OnceLock<Mutex<HashMap<PlaceKey, &'static ProgramPlace>>> = OnceLock::new();
+    let mut known: MutexGuard<'_, _> =
+        PLACES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(place) = known.get(&key) {
+        return Some(place);
     }
-}
-
-fn set_here(place: Option<Arc<ProgramPlace>>) {
-    // A thread that ends has no place any more, and may still make calls.
-    let _ = HERE.try_with(|here| here.replace(place));
-}
-
-/// Whether a function may queue work.
-fn queues_work(name: &str) -> bool {
-    const BEGINNINGS: [&str; 6] =
-        ["cuLaunch", "cuMemcpy", "cuMemset", "cuGraphLaunch", "cuStreamWriteValue", "cuStreamBatchMemOp"];
-    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    if known.len() >= MOST_PLACES {
+        return None;
+    }
+    let (python, native) = match &key {
+        PlaceKey::Python(frames) => (frames.clone(), Backtrace::disabled()),
+        PlaceKey::Native(_) => (Vec::new(), Backtrace::force_capture()),
+    };
+    let place = ProgramPlace { python, native, words: OnceLock::new(), line: OnceLock::new() };
+    let place: &'static ProgramPlace = Box::leak(Box::new(place));
+    known.insert(key, place);
+    Some(place)
 }
 
 /// The layer around a device that notes which work comes from which place.
-struct PlacingLayer(u32);
+struct PlacingLayer(Arc<SubmittedWork>);
 
-/// Whether places are noted.
-static NOTES: AtomicBool = AtomicBool::new(false);
-
-/// Puts a layer around each device that notes from where its work comes.
-pub(crate) fn note_places(devices: &mut [Arc<dyn Driver>]) {
-    for (driver, device) in devices.iter_mut().zip(0..) {
-        *driver = Arc::new(Layered::new(driver.clone(), PlacingLayer(device)));
+/// Notes the callers of functions from here on, those that a recording needs if there is one. With `tells_work` a layer around each device notes from where its work comes.
+pub(crate) fn begin(devices: &mut [Arc<dyn Driver>], (tells_work, is_recorded): (bool, bool)) {
+    if !tells_work && !is_recorded {
+        return;
+    }
+    if tells_work {
+        let work: Vec<Arc<SubmittedWork>> = devices.iter().map(|_| Arc::new(SubmittedWork::new())).collect();
+        for (driver, work) in devices.iter_mut().zip(&work) {
+            *driver = Arc::new(Layered::new(driver.clone(), PlacingLayer(work.clone())));
+        }
+        // The state of the process is made once.
+        let _ = DEVICES.set(work);
     }
     extern "C" fn in_child() {
-        NOTES.store(false, Ordering::Relaxed);
+        NOTED.store(noted::NEVER, Ordering::Relaxed);
     }
     // SAFETY: the function does not unwind, and lives as long as the library, which is never unloaded while it is in use.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    NOTES.store(true, Ordering::Relaxed);
-}
-
-/// Whether a function notes its caller; the child of a fork has no devices.
-fn is_noted(name: &str) -> bool {
-    NOTES.load(Ordering::Relaxed) && queues_work(name)
+    NOTED.store(if is_recorded { noted::RECORDED } else { noted::WORK }, Ordering::Relaxed);
 }
 
 impl Layer for PlacingLayer {
     fn after(&self, call: &Call<'_>, answer: Result<Answer<'_>, &Error>) {
-        let (Call::Submit { stream, .. }, Ok(Answer::Submission(number))) = (call, answer) else { return };
-        let Some(place) = HERE.try_with(|here| here.borrow().clone()).ok().flatten() else { return };
-        let mut places = places();
-        let submitted = places.submitted.entry((self.0, *stream)).or_default();
-        if submitted.len() >= SUBMISSIONS {
-            submitted.pop_front();
+        if let (Call::Submit { stream, .. }, Ok(Answer::Submission(number))) = (call, answer)
+            && let Some(place) = HERE.get()
+        {
+            self.0.note(*stream, number, place);
         }
-        submitted.push_back((number, place));
     }
 }
 
@@ -200,14 +199,38 @@ impl ProgramPlace {
     /// The innermost frames of the program, such as `run.c:42 in step, run.c:90 in main`.
     fn words(&self) -> Option<&str> {
         let words = self.words.get_or_init(|| {
-            let frames = match self.python.as_slice() {
-                [] => native_frames::told(&self.native, TOLD),
+            let frames: Vec<String> = match self.python.as_slice() {
+                [] => native_frames::told(&self.native, TOLD).iter().map(ToString::to_string).collect(),
                 python => python.iter().map(ToString::to_string).collect(),
             };
             (!frames.is_empty()).then(|| frames.join(", "))
         });
         words.as_deref()
     }
+
+    /// The file and the line of the innermost frame of the program that has one.
+    fn line(&self) -> Option<(&str, u32)> {
+        let line = self.line.get_or_init(|| match self.python.as_slice() {
+            [] => native_frames::told(&self.native, TOLD).iter().find_map(native_frames::ToldFrame::line),
+            [innermost, ..] => innermost.line(),
+        });
+        line.as_ref().map(|(file, line)| (file.as_str(), *line))
+    }
+}
+
+/// The file and the line of the program from which the thread is in a function that is noted.
+pub(crate) fn line_here() -> Option<(&'static str, u32)> {
+    HERE.get()?.line()
+}
+
+/// The same of work that was queued, on a device.
+pub(crate) fn line_of(device: u32, site: &Site) -> Option<(&'static str, u32)> {
+    place_of_work(device, &site.stream.to_string(), site.submission.0)?.line()
+}
+
+/// From where a submission was queued.
+fn place_of_work(device: u32, stream: &str, number: u64) -> Option<&'static ProgramPlace> {
+    DEVICES.get()?.get(device as usize)?.place_of(stream, number)
 }
 
 /// The text of a finding with the places from which the work was queued that it names, and these places.
@@ -219,23 +242,12 @@ pub(crate) fn with_places(text: &str) -> (String, Vec<String>) {
             continue;
         }
         seen.push((device, stream, number));
-        let place = places().place_of(device, stream, number);
-        if let Some(words) = place.as_ref().and_then(|place| place.words()) {
+        if let Some(words) = place_of_work(device, stream, number).and_then(ProgramPlace::words) {
             told.push_str(&format!("\n       {stream} submission {number} was queued at {words}"));
             all.push(words.to_owned());
         }
     }
     (told, all)
-}
-
-impl Places {
-    /// From where a submission was queued.
-    fn place_of(&self, device: u32, stream: &str, number: u64) -> Option<Arc<ProgramPlace>> {
-        let is_meant = |(of, id): &&(u32, StreamId)| *of == device && id.to_string() == stream;
-        let submitted = self.submitted.get(self.submitted.keys().find(is_meant)?)?;
-        let at = submitted.binary_search_by_key(&number, |(submission, _)| submission.0).ok()?;
-        submitted.get(at).map(|(_, place)| place.clone())
-    }
 }
 
 /// The work that a text names, as `stream:3.1 submission 7`, with the ordinal of its device.
@@ -271,16 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_queue_work_are_known_by_their_names() {
-        assert!(
-            queues_work("cuLaunchKernel")
-                && queues_work("cuMemcpyHtoDAsync_v2")
-                && queues_work("cuGraphLaunch")
-        );
-        assert!(
-            !queues_work("cuMemAlloc_v2")
-                && !queues_work("cuGraphCreate")
-                && !queues_work("cuStreamSynchronize")
-        );
+    fn functions_that_queue_work_wait_or_allocate_are_known_by_their_names() {
+        for name in ["cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemsetD8_v2"] {
+            assert_eq!(noted::kind_of(name), noted::WORK, "{name}");
+        }
+        for name in ["cuMemAlloc_v2", "cuMemAllocHost_v2", "cuStreamSynchronize", "cuStreamWaitEvent_ptsz"] {
+            assert_eq!(noted::kind_of(name), noted::RECORDED, "{name}");
+        }
+        for name in ["cuGraphCreate", "cuMem", "cuMemFree_v2", "cuStreamQuery", ""] {
+            assert_eq!(noted::kind_of(name), noted::NEVER, "{name}");
+        }
     }
 }

@@ -20,15 +20,15 @@ use kiln_trace::{
     RecordingLane, RepeatCommand, StartRecord, TimeSpan, TraceEvent, TraceLine, interned_name,
 };
 
-use crate::{records, run_settings};
+use crate::{program_lines, records, run_settings};
 use device_notes::{DeviceNotes, NotingLayer};
 
 /// Events after which the file is waited for: a lane has room for twice as many.
 const EVENTS_PER_FLUSH: u64 = 4096;
-/// How long that is, at most.
-const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 /// Bytes of what is said of a finding.
 const MESSAGE_BYTES: usize = 1000;
+/// How long that is, at most.
+const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 static RECORDING: OnceLock<ProgramRecording> = OnceLock::new();
 
@@ -166,7 +166,8 @@ impl ProgramRecording {
     pub(crate) fn allocated(&self, block: &NotedBlock) {
         let NotedBlock { device, number, address, bytes, tag } = *block;
         let time_ns = self.now();
-        let record = AllocationRecord { device, block: number, address, bytes, tag, line: None, time_ns };
+        let record =
+            AllocationRecord { device, block: number, address, bytes, tag, line: line_here(), time_ns };
         self.push(TraceEvent::Allocation(record));
     }
 
@@ -182,8 +183,11 @@ impl ProgramRecording {
         let notes = self.devices.get(device as usize);
         let stamp = site.zip(notes).and_then(|(site, notes)| notes.stamp(site));
         let (message, time_ns) = (interned_name(&in_one_line(&finding.text)), self.now());
+        let submitted = site.and_then(|site| program_lines::line_of(device, site));
+        let submitted = submitted.map(|(file, line)| TraceLine { file, line });
         if finding.fatal {
-            return self.push(TraceEvent::Fault(FaultRecord { device, message, stamp, line: None, time_ns }));
+            let line = submitted;
+            return self.push(TraceEvent::Fault(FaultRecord { device, message, stamp, line, time_ns }));
         }
         let line = finding.line.as_ref();
         self.push(TraceEvent::Finding(FindingRecord {
@@ -193,7 +197,7 @@ impl ProgramRecording {
             line: line.map(|line| TraceLine { file: interned_name(&line.file), line: line.line }),
             message,
             stamp,
-            submitted: None,
+            submitted,
             time_ns,
             more: 0,
         }));
@@ -213,6 +217,11 @@ impl ProgramRecording {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The line of the program from which the thread called, where it is noted.
+fn line_here() -> Option<TraceLine<'static>> {
+    program_lines::line_here().map(|(file, line)| TraceLine { file, line })
 }
 
 /// A text in one line, as far as there is room.

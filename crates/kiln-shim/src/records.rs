@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use kiln_driver::{Code, DeviceFinding, Driver, FindingRule, Site, Timeout, WaitTarget};
 use serde::Serialize;
 
+use crate::statistics::{self, Statistics};
 use crate::{program_lines, run_settings};
 
 /// Notes that are kept apart by their subject.
@@ -56,6 +57,12 @@ enum Record<'a> {
     Note {
         process: u32,
         text: &'a str,
+    },
+    Statistics {
+        process: u32,
+        seed: u64,
+        #[serde(flatten)]
+        counts: Statistics,
     },
 }
 
@@ -120,6 +127,14 @@ pub(crate) fn find(rule: FindingRule, fatal: bool, text: &str) {
     keep(&finding, (0, None));
 }
 
+/// Keeps what the library counted, if the run asks for it.
+pub(crate) fn keep_statistics() {
+    if run_settings::reports_statistics() {
+        let (process, seed) = (std::process::id(), run_settings::seed());
+        write(&Record::Statistics { process, seed, counts: statistics::counts() });
+    }
+}
+
 /// From here on a device that is lost is a finding, unless one was told that says why; a simulated one in this process tells by itself.
 pub(crate) fn expect_losses() {
     TELLS_LOSSES.store(true, Ordering::Relaxed);
@@ -177,7 +192,10 @@ fn write(record: &Record<'_>) {
         records.opened = true;
         records.file = run_settings::folder().and_then(|folder| open(&folder));
     }
-    let (Record::Finding { text, .. } | Record::Note { text, .. }) = record;
+    let text = match record {
+        Record::Finding { text, .. } | Record::Note { text, .. } => *text,
+        Record::Statistics { .. } => "what the library counted",
+    };
     let Some(folder) = run_settings::folder() else {
         let _ = writeln!(std::io::stderr(), "kiln: {text}");
         return;

@@ -37,6 +37,11 @@ pub(crate) fn reports_leaks() -> bool {
         || chosen_checks().is_some_and(|checks| checks.iter().any(|check| check == LEAKS))
 }
 
+/// Whether the run asks for what the library counts.
+pub(crate) fn reports_statistics() -> bool {
+    number("KILN_EXEC_STATS") == Some(1)
+}
+
 /// What the simulated devices check. A launch says nothing about what it touches, and programs leave much to the end of the process.
 pub(crate) fn checks() -> SimChecks {
     let all = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };

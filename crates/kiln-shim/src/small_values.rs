@@ -4,7 +4,6 @@
 //! library, is there without a question, and so is what lies in the data segment of the process, which `malloc` takes for small pieces: it reaches to its break,
 //! which the C library knows. Of other pages the system is asked once in a call, by a function that refuses its arguments after it read them.
 
-use std::cell::Cell;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -13,25 +12,30 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::fetch_slice;
+use crate::thread_stack;
 
 /// Pages are at least so large; a larger one is asked for in parts.
 const PAGE_BYTES: usize = 4096;
 /// Bytes of the set of signals, as the system has it.
 const SIGNALS_BYTES: usize = 8;
 
-thread_local! {
-    /// The stack of the thread; empty before the first call that looks.
-    static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-}
-
 /// Fetches the values of one call.
-#[derive(Default)]
 pub(crate) struct SmallValues {
-    /// Addresses that have memory: those of the addresses of parameters, and those of their values.
+    /// Addresses that have memory: at first the stack of the caller.
     known: [Range<usize>; 2],
 }
 
 impl SmallValues {
+    /// For a call that the program makes from a frame above this one.
+    #[inline]
+    pub(crate) fn new() -> Self {
+        let here = 0_u8;
+        let (here, stack) = ((&raw const here).addr(), thread_stack::of_this_thread());
+        // A program that runs on another stack, such as that of a coroutine, is not within the thread's.
+        let above = if stack.contains(&here) { here..stack.end } else { 0..0 };
+        Self { known: [above, 0..0] }
+    }
+
     /// Copies bytes of the program into a place of ours. An address without memory is an error.
     #[inline]
     pub(crate) fn fetch(&mut self, from: usize, into: &mut [u8]) -> Answer {
@@ -82,6 +86,11 @@ impl SmallValues {
     /// The same for the first bytes of a range.
     #[cold]
     fn fetch_unknown_addresses(&mut self, from: usize, into: &mut [usize]) -> Answer {
+        let bytes = size_of_val(into);
+        let end = from.checked_add(bytes).filter(|_| from != 0);
+        if end.is_some_and(|end| self.look(from, end) == Some(true)) && self.is_known(from, bytes) {
+            return self.fetch_addresses(from, into);
+        }
         for (index, address) in into.iter_mut().enumerate() {
             let mut bytes = [0; size_of::<usize>()];
             self.fetch(from.wrapping_add(index * size_of::<usize>()), &mut bytes)?;
@@ -102,13 +111,6 @@ impl SmallValues {
 
     /// Whether all bytes of a range have memory; nothing if the system does not say.
     fn look(&mut self, from: usize, end: usize) -> Option<bool> {
-        let here = std::ptr::from_ref(&end).addr();
-        let stack = stack();
-        // A program that runs on another stack, such as that of a coroutine, is not within the thread's.
-        if stack.contains(&here) && here <= from && end <= stack.end {
-            self.remember(here..stack.end);
-            return Some(true);
-        }
         if let Some(data) = data_segment().filter(|data| data.start <= from && end <= data.end) {
             self.remember(data);
             return Some(true);
@@ -146,34 +148,6 @@ fn start_of_data() -> Option<usize> {
     usize::from_str_radix(line.split('-').next()?, 16).ok()
 }
 
-/// The stack of the calling thread.
-fn stack() -> Range<usize> {
-    let (start, end) = STACK.get();
-    if end != 0 {
-        return start..end;
-    }
-    // An end of 1 says that it was asked for in vain.
-    let found = ask_for_stack().unwrap_or((0, 1));
-    STACK.set(found);
-    found.0..found.1
-}
-
-fn ask_for_stack() -> Option<(usize, usize)> {
-    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: the place is for attributes, which the call makes if it answers 0.
-    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    let (mut start, mut bytes) = (std::ptr::null_mut::<c_void>(), 0);
-    // SAFETY: the attributes were made by the call above, and are ended once.
-    let answered = unsafe {
-        let answered = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut start, &raw mut bytes);
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        answered
-    };
-    (answered == 0).then(|| (start.addr(), start.addr().saturating_add(bytes)))
-}
-
 /// Whether a page has memory that can be read. The system reads a set of signals from its start, and then refuses what is to be done with the set.
 fn is_readable(page: usize) -> Option<bool> {
     const NOTHING_TO_DO: i32 = -1;
@@ -200,7 +174,7 @@ mod tests {
 
     fn fetched(from: usize) -> Answer<u64> {
         let mut bytes = [0; 8];
-        SmallValues::default().fetch(from, &mut bytes)?;
+        SmallValues::new().fetch(from, &mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 

@@ -1,12 +1,14 @@
 //! What the processes of a run wrote down.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::demangled_name::with_readable_names;
 use crate::failure::Failure;
+use crate::plural::counted;
 
 /// A file that a process removes when it could not write what it found.
 const COMPLETE: &str = "complete";
@@ -21,6 +23,28 @@ const LIMIT_BY_FLAG: &str = "raise it with --step-limit if the kernel is that lo
 enum Record {
     Finding(Finding),
     Note { text: String },
+    Statistics(Statistics),
+}
+
+/// What the library itself did in a process.
+#[derive(Clone, Deserialize, Serialize)]
+pub(super) struct Statistics {
+    process: u32,
+    seed: u64,
+    stack_walks: u64,
+    staging_blocks: u64,
+    staging_bytes: u64,
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (walks, blocks) = (counted(self.stack_walks, "stack"), counted(self.staging_blocks, "block"));
+        let Self { process, staging_bytes, .. } = self;
+        write!(
+            f,
+            "process {process}: walked {walks} for lines of the program; made {blocks} of pinned memory, {staging_bytes} bytes, for copies of pageable memory"
+        )
+    }
 }
 
 /// Something that was found.
@@ -43,6 +67,7 @@ pub(super) struct Finding {
 pub(super) struct Records {
     findings: Vec<Finding>,
     notes: Vec<String>,
+    statistics: Vec<Statistics>,
     seen: BTreeSet<String>,
     /// Whether a process could not write what it found.
     has_lost: bool,
@@ -86,6 +111,7 @@ impl Records {
                 }
             }
             Record::Note { text } => self.note(with_readable_names(&text)),
+            Record::Statistics(statistics) => self.statistics.push(statistics),
         }
     }
 
@@ -94,6 +120,11 @@ impl Records {
         if self.seen.insert(text.clone()) {
             self.notes.push(text);
         }
+    }
+
+    /// What the library did, process by process.
+    pub(super) fn take_statistics(&mut self) -> Vec<Statistics> {
+        std::mem::take(&mut self.statistics)
     }
 
     /// Whether there are findings, read or not.

@@ -34,10 +34,15 @@ fn stand_in() -> Option<&'static Path> {
 
 /// The command that runs a case of the program over the stand-in.
 fn command(flags: &[&str], case: &str) -> Option<Command> {
-    let (program, stand_in) = (compiled("gpu")?, stand_in()?);
+    command_of(flags, &compiled("gpu")?, &[case])
+}
+
+/// The same of any program.
+pub(super) fn command_of(flags: &[&str], program: &Path, words: &[&str]) -> Option<Command> {
+    let stand_in = stand_in()?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
     command.args(["exec", "--device", "cuda", "--library"]).arg(library()).args(flags);
-    command.arg("--").arg(program).arg(case).env("KILN_LIBCUDA", stand_in);
+    command.arg("--").arg(program).args(words).env("KILN_LIBCUDA", stand_in);
     Some(command)
 }
 

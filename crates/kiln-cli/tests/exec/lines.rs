@@ -130,3 +130,28 @@ fn threads_of_python_that_launch_at_once_do_not_wait_for_each_other_for_ever() {
         );
     }
 }
+
+/// How many stacks the library walked in a run.
+fn walks(program: &Path, words: &[&str]) -> u64 {
+    let output = kiln(&["--stats", "--json"], program, words);
+    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    report["statistics"][0]["stack_walks"].as_u64().unwrap_or_else(|| panic!("{report}"))
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_stack_that_was_walked_is_not_walked_again() {
+    let Some(program) = compiled("walks") else { return };
+    assert_eq!(walks(&program, &["one", "1000"]), 1, "a thousand launches from one line");
+    assert_eq!(walks(&program, &["forty", "25"]), 40, "a thousand from forty lines");
+    assert_eq!(walks(&program, &["callers", "25"]), 40, "a thousand from one line that forty lines call");
+    assert_eq!(walks(&program, &["orders", "1000"]), 5, "from five lines in no order");
+    assert_eq!(walks(&program, &["threads", "1000"]), 4, "from one line in four threads");
+    let output = kiln(&["--stats"], &program, &["one", "10"]);
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("walked 1 stack for lines of the program; made 0 blocks of pinned memory"),
+        "{told}"
+    );
+}

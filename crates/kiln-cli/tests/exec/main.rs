@@ -31,6 +31,7 @@ mod outlives;
 mod recorded;
 mod refusals;
 mod shared_pools;
+mod staging;
 mod stream_values;
 mod tensor_maps;
 mod virtual_memory;

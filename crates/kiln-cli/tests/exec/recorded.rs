@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use kiln_trace::{RecordingClock, RecordingReader, SubmissionKind, TraceEvent};
+use kiln_trace::{RecordingClock, RecordingReader, SubmissionKind, TraceEvent, TraceLine};
 
-use super::{compiled, folder, kiln, text};
+use super::{compiled, folder, gpu, kiln, text};
 
 /// What a recording has.
 #[derive(Default, Debug)]
@@ -17,6 +17,11 @@ struct Contents {
     graphs: u64,
     measured: u64,
     stream_waits: u64,
+    /// File and line of what was asked for: waits of streams, waits of the host, work, and memory.
+    asked: Vec<(String, u32)>,
+    waited: Vec<(String, u32)>,
+    queued: Vec<(String, u32)>,
+    made: Vec<(String, u32)>,
     host_waits: u64,
     allocated: Vec<String>,
     freed: u64,
@@ -33,6 +38,7 @@ fn contents(file: &Path) -> Contents {
         match event {
             TraceEvent::Start(start) => contents.clock = Some(start.clock),
             TraceEvent::Submission(work) => {
+                contents.queued.extend(work.line.map(place_of));
                 contents.measured += u64::from(work.device.is_some());
                 match work.kind {
                     SubmissionKind::Kernel => contents.kernels.push(work.name.to_owned()),
@@ -42,9 +48,18 @@ fn contents(file: &Path) -> Contents {
                     _ => {}
                 }
             }
-            TraceEvent::StreamWait(_) => contents.stream_waits += 1,
-            TraceEvent::HostWait(_) => contents.host_waits += 1,
-            TraceEvent::Allocation(block) => contents.allocated.push(block.tag.to_owned()),
+            TraceEvent::StreamWait(wait) => {
+                contents.stream_waits += 1;
+                contents.asked.extend(wait.line.map(place_of));
+            }
+            TraceEvent::HostWait(wait) => {
+                contents.host_waits += 1;
+                contents.waited.extend(wait.line.map(place_of));
+            }
+            TraceEvent::Allocation(block) => {
+                contents.allocated.push(block.tag.to_owned());
+                contents.made.extend(block.line.map(place_of));
+            }
             TraceEvent::Free(_) => contents.freed += 1,
             TraceEvent::Finding(found) => contents.findings.push(found.message.to_owned()),
             TraceEvent::Fault(_) => contents.faults += 1,
@@ -54,6 +69,17 @@ fn contents(file: &Path) -> Contents {
     }
     contents.has_end = reader.has_end_mark();
     contents
+}
+
+fn place_of(line: TraceLine<'_>) -> (String, u32) {
+    let name = Path::new(line.file).file_name().unwrap_or_default();
+    (name.to_string_lossy().into_owned(), line.line)
+}
+
+/// The lines of the program for GPUs that have a text.
+fn lines_of(words: &str) -> Vec<(String, u32)> {
+    let lines = include_str!("gpu.c").lines().zip(1..).filter(|(line, _)| line.contains(words));
+    lines.map(|(_, number)| ("gpu.c".to_owned(), number)).collect()
 }
 
 fn place(name: &str) -> PathBuf {
@@ -98,6 +124,38 @@ fn a_recording_has_what_the_program_did_and_other_commands_read_it() {
     let output = command(&["trace", file, "--perfetto", traced.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(traced.metadata().unwrap().len() > 500);
+}
+
+#[test]
+fn waits_work_and_memory_of_a_recording_have_the_lines_of_the_program() {
+    let Some(program) = compiled("gpu") else { return };
+    let file = place("recorded lines.kiln");
+    let output = record(&file, &program, &["right"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found = contents(&file);
+    let has = |all: &[(String, u32)], words: &str| lines_of(words).iter().any(|line| all.contains(line));
+    assert!(has(&found.asked, "OK(cuStreamWaitEvent(second, event, 0));"), "{found:?}");
+    assert!(has(&found.waited, "OK(cuStreamSynchronize(second));"), "{found:?}");
+    assert!(has(&found.queued, "OK(cuMemcpyDtoHAsync_v2(pinned, p, 4 * N, second));"), "{found:?}");
+    assert!(has(&found.queued, "return cuLaunchKernel(set_words,"), "{found:?}");
+    for words in ["OK(cuMemAlloc_v2(&p, 4 * N));", "OK(cuMemAllocAsync(&pool, 4 * N, first));"] {
+        assert!(has(&found.made, words), "{words}: {found:?}");
+    }
+    let explained = text(&command(&["explain", file.to_str().unwrap()]).stdout);
+    assert!(explained.contains("gpu.c:"), "{explained}");
+}
+
+#[test]
+fn a_recording_on_a_gpu_has_the_lines_of_the_program() {
+    let Some(program) = compiled("gpu") else { return };
+    let file = place("lines on a gpu.kiln");
+    let flags = ["--trace", file.to_str().unwrap()];
+    let Some(mut command) = gpu::command_of(&flags, &program, &["right"]) else { return };
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let found = contents(&file);
+    let wait = lines_of("OK(cuStreamWaitEvent(second, event, 0));");
+    assert!(wait.iter().any(|line| found.asked.contains(line)), "{found:?}");
 }
 
 #[test]

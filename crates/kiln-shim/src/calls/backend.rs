@@ -59,9 +59,8 @@ impl Backend {
             (target, Some(worker)) => isolated(target, worker),
         }?;
         let mut drivers: Vec<Arc<dyn Driver>> = opened.iter().map(|opened| opened.driver.clone()).collect();
-        if run_settings::target() == Target::Simulated {
-            program_lines::note_places(&mut drivers);
-        }
+        let tells_work = run_settings::target() == Target::Simulated;
+        program_lines::begin(&mut drivers, (tells_work, run_settings::trace_file().is_some()));
         recording::begin(&mut drivers, backend.is_simulated());
         opened.iter_mut().zip(drivers).for_each(|(opened, driver)| opened.driver = driver);
         Ok((backend, opened))

@@ -10,6 +10,7 @@ use kiln_sync::{Bias, BiasedGuard, BiasedLock};
 use crate::boundary::{Answer, OrCode};
 use crate::calls::context_stack;
 use crate::calls::process_state::{ProcessState, state};
+use crate::calls::staging_pool::Finished;
 use crate::calls::stream_attributes::StreamAttributes;
 use crate::calls::stream_order::StreamOrder;
 use crate::handle_table::RawHandle;
@@ -81,11 +82,11 @@ impl Context {
         if guard.is_some() { Ok(OrderGuard(guard)) } else { Err(Code::CONTEXT_IS_DESTROYED) }
     }
 
-    /// Waits for all work of the context.
+    /// Waits for all work of the context. No lock is held while the driver waits or frees: other threads may have to queue what that work waits for.
     pub(crate) fn synchronize(&self) -> Answer {
         let mut order = self.order()?;
         let (streams, events) = order.get()?.everything();
-        let (retired, staged) = (order.get()?.retired(), order.get()?.staged());
+        let (retired, staged) = (order.get()?.retired(), order.get()?.staging.queued());
         let unused = self.unused_memory();
         drop(order);
         let waited = self.wait_for_streams(&streams);
@@ -93,28 +94,19 @@ impl Context {
             self.free_memory(&unused);
             let mut order = self.order()?;
             order.get()?.forget_orphans(&events);
-            order.get()?.drop_retired(&retired);
+            let retired = order.get()?.take_retired(&retired);
+            drop(order);
+            retired.end(&*self.driver);
             if let Ok(state) = state() {
                 state.memory.sweep_graph_memory(self.number);
             }
-            drop(order);
-            self.drop_staging(&streams, staged)?;
+            // Work of streams that are gone is done, too.
+            self.finish_staged(Finished::All, staged)?;
         }
         if let Ok(state) = state() {
             state.collect();
         }
         waited
-    }
-
-    /// Frees host memory of copies that are done: of those of streams that were queued before their wait began. The driver waits for all work of the
-    /// context in that, so that other threads have the order meanwhile: a function of the host may wait for them.
-    pub(crate) fn drop_staging(&self, streams: &[StreamId], before: u64) -> Answer {
-        let gone = self.order()?.get()?.take_staging(streams, before);
-        for block in gone {
-            // A lost device keeps nothing.
-            let _ = self.driver.destroy(block.id().into());
-        }
-        Ok(())
     }
 
     /// Frees memory when the context is waited for; work that is queued may use it until then.
@@ -228,4 +220,93 @@ impl Current {
 /// The context of a handle that a program gave.
 pub(crate) fn named(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Context>> {
     state.contexts.get(handle).ok_or(Code::INVALID_CONTEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc;
+    use std::sync::{OnceLock, Weak};
+    use std::time::Duration;
+
+    use kiln_driver::call::Call;
+    use kiln_driver::layer::{Layer, Layered};
+    use kiln_driver::{MemoryRequest, Object};
+    use kiln_sim::{Machine, MachineConfig};
+
+    use super::*;
+    use crate::calls::stream_order::StreamChoice;
+
+    /// How long a thread may take for a call while another one frees.
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// A driver that waits, when it is to free something, until another thread used the context: as work does that has a function of the host which waits for that thread.
+    #[derive(Default)]
+    struct WaitingFrees {
+        context: Arc<OnceLock<Weak<Context>>>,
+        frees: Arc<AtomicU64>,
+        was_held_up: Arc<AtomicBool>,
+    }
+
+    impl Layer for WaitingFrees {
+        fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+            let is_free = matches!(call, Call::Free { .. } | Call::Destroy { object: Object::Host(_) });
+            let context = self.context.get().and_then(Weak::upgrade);
+            if let Some(context) = context.filter(|_| is_free) {
+                self.frees.fetch_add(1, Ordering::Relaxed);
+                let (done, is_done) = mpsc::channel();
+                std::thread::spawn(move || {
+                    // What ends conditions of graphs, records events and copies takes the locks.
+                    drop(context.unused_memory());
+                    drop(context.order());
+                    let _ = done.send(());
+                });
+                self.was_held_up.fetch_or(is_done.recv_timeout(LIMIT).is_err(), Ordering::Relaxed);
+            }
+            Ok(())
+        }
+    }
+
+    /// A context over such a driver.
+    fn context() -> (Arc<Context>, Arc<AtomicU64>, Arc<AtomicBool>) {
+        let layer = WaitingFrees::default();
+        let (known, frees, held_up) = (layer.context.clone(), layer.frees.clone(), layer.was_held_up.clone());
+        let device = Machine::new(MachineConfig::seeded(0)).device(0).unwrap();
+        let context = Arc::new(Context::create(0, Arc::new(Layered::new(device, layer)), 0).unwrap());
+        known.set(Arc::downgrade(&context)).unwrap();
+        (context, frees, held_up)
+    }
+
+    fn memory(context: &Context) -> MemoryId {
+        context.driver.allocate(MemoryRequest::Direct { bytes: 512 }).unwrap().id
+    }
+
+    #[test]
+    fn no_lock_is_held_while_memory_is_freed_that_waited_for_the_context() {
+        let (context, frees, was_held_up) = context();
+        context.keep_until_idle(memory(&context));
+        let kept = memory(&context);
+        context.order().unwrap().get().unwrap().retire_memory(kept);
+        context.synchronize().unwrap();
+        assert_eq!((frees.load(Ordering::Relaxed), was_held_up.load(Ordering::Relaxed)), (2, false));
+    }
+
+    #[test]
+    fn no_lock_is_held_while_staged_memory_is_freed() {
+        let (context, frees, was_held_up) = context();
+        // The last blocks are beyond the bound together with the first.
+        for mib in [60, 100, 200] {
+            let staged = context.stage(mib << 20).unwrap();
+            context.keep_staged(&StreamChoice::Legacy, staged).unwrap();
+            context.synchronize().unwrap();
+        }
+        let of_bound = frees.load(Ordering::Relaxed);
+        assert!(of_bound >= 1, "{of_bound}");
+        let staged = context.stage(4096).unwrap();
+        context.keep_staged(&StreamChoice::Legacy, staged).unwrap();
+        let order = context.order.lock().take().unwrap();
+        order.end();
+        assert!(frees.load(Ordering::Relaxed) >= of_bound + 2);
+        assert!(!was_held_up.load(Ordering::Relaxed));
+    }
 }

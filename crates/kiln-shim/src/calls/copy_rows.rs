@@ -9,8 +9,10 @@ use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{fetch, fetch_slice, store};
 use crate::calls::context::Context;
 use crate::calls::process_state::ProcessState;
+use crate::calls::row_values::RowValues;
+use crate::calls::staging::StagedBlock;
 use crate::calls::stream_order::StreamChoice;
-use crate::calls::streams::wait;
+use crate::calls::streams::{wait, wait_for_room};
 
 /// Rows of one copy; more are refused.
 const MOST_ROWS: usize = 1 << 24;
@@ -61,30 +63,27 @@ impl RowsOf {
         Self { side, address, row_pitch: 0, plane_pitch: 0 }
     }
 
-    fn addresses(self, extent: Extent) -> Answer<Vec<u64>> {
+    fn addresses(self, extent: Extent) -> Answer<RowValues<u64>> {
         let count = extent.rows.checked_mul(extent.planes).ok_or(Code::INVALID_VALUE)?;
         if count > MOST_ROWS as u64 {
             return Err(Code::INVALID_VALUE);
         }
-        let mut addresses = Vec::with_capacity(count as usize);
-        for plane in 0..extent.planes {
-            for row in 0..extent.rows {
-                let offset = plane.checked_mul(self.plane_pitch).zip(row.checked_mul(self.row_pitch));
-                let offset = offset.and_then(|(plane, row)| plane.checked_add(row));
-                let address = offset.and_then(|offset| self.address.checked_add(offset));
-                addresses.push(address.ok_or(Code::INVALID_VALUE)?);
-            }
-        }
-        Ok(addresses)
+        RowValues::new(count, |row| {
+            let (plane, row) = (row / extent.rows, row % extent.rows);
+            let offset = plane.checked_mul(self.plane_pitch).zip(row.checked_mul(self.row_pitch));
+            let offset = offset.and_then(|(plane, row)| plane.checked_add(row));
+            let address = offset.and_then(|offset| self.address.checked_add(offset));
+            address.ok_or(Code::INVALID_VALUE)
+        })
     }
 }
 
 /// One end, looked up.
 enum End {
     /// A place for each row, and whether all are memory of devices alone.
-    Known { places: Vec<Place>, is_of_host: bool },
+    Known { places: RowValues<Place>, is_of_host: bool },
     /// Pageable memory: an address for each row.
-    Pageable(Vec<u64>),
+    Pageable(RowValues<u64>),
 }
 
 /// Copies rows on a stream.
@@ -117,19 +116,21 @@ pub(crate) fn copy(
             End::Known { places: to, is_of_host: to_host },
             End::Known { places: from, is_of_host: from_host },
         ) => {
-            submit(context, choice, &to, &from, extent.row_bytes)?;
+            submit(context, choice, (to.as_slice(), from.as_slice()), extent.row_bytes)?;
             let waits = returning == Returning::Done && (to_host || from_host);
             if waits { wait(state, context, choice) } else { Ok(()) }
         }
         (End::Known { places, .. }, End::Pageable(addresses)) => {
-            upload(state, (context, choice), &places, &addresses, extent.row_bytes, returning)
+            let ends = (places.as_slice(), addresses.as_slice());
+            upload(state, (context, choice), ends, extent.row_bytes, returning)
         }
         (End::Pageable(addresses), End::Known { places, .. }) => {
-            download(state, (context, choice), &addresses, &places, extent.row_bytes)
+            let ends = (addresses.as_slice(), places.as_slice());
+            download(state, (context, choice), ends, extent.row_bytes)
         }
         (End::Pageable(to), End::Pageable(from)) => {
             wait(state, context, choice)?;
-            move_on_host(&to, &from, extent.row_bytes)
+            move_on_host(to.as_slice(), from.as_slice(), extent.row_bytes)
         }
     }
 }
@@ -184,32 +185,36 @@ pub(crate) fn graph_copy(
     }
     let to = look_up(state, (context.device, true), to, extent)?;
     let from = look_up(state, (context.device, true), from, extent)?;
-    let staged = |count: usize| -> Answer<(HostBlock, Vec<Place>, Vec<usize>)> {
-        let block = stage(context, count, bytes)?;
-        let start = block.bytes().as_ptr().addr();
-        let rows = rows_of(&block, count, bytes);
-        Ok((block, rows, (0..count).map(|row| start + row * bytes as usize).collect()))
+    let staged = |count: usize| -> Answer<(HostBlock, Vec<Place>, Vec<u64>)> {
+        let all = bytes.checked_mul(count as u64).ok_or(Code::INVALID_VALUE)?;
+        let block = context.driver.allocate_host(all).or_code()?;
+        let start = block.bytes().as_ptr().addr() as u64;
+        let rows = (0..count).map(|row| row_of(&block, row, bytes)).collect();
+        Ok((block, rows, (0..count as u64).map(|row| start + row * bytes).collect()))
     };
-    let triple = |(to, from): (u64, u64)| [to as usize, from as usize, bytes as usize];
+    let triple = |(to, from): (&u64, &u64)| [*to as usize, *from as usize, bytes as usize];
+    let pair = |(from, to): (&Place, &Place)| (*from, *to);
     match (to, from) {
         (End::Known { places: to, .. }, End::Known { places: from, .. }) => {
-            copy.rows = from.into_iter().zip(to).filter(|(from, to)| from != to).collect();
+            let rows = from.as_slice().iter().zip(to.as_slice()).map(pair);
+            copy.rows = rows.filter(|(from, to)| from != to).collect();
         }
         (End::Known { places, .. }, End::Pageable(addresses)) => {
+            let (addresses, places) = (addresses.as_slice(), places.as_slice());
             let (block, rows, starts) = staged(addresses.len())?;
-            copy.before = starts.iter().map(|start| *start as u64).zip(addresses).map(triple).collect();
-            copy.rows = rows.into_iter().zip(places).collect();
+            copy.before = starts.iter().zip(addresses).map(triple).collect();
+            copy.rows = rows.iter().zip(places).map(pair).collect();
             copy.block = Some(block);
         }
         (End::Pageable(addresses), End::Known { places, .. }) => {
+            let (addresses, places) = (addresses.as_slice(), places.as_slice());
             let (block, rows, starts) = staged(addresses.len())?;
-            copy.rows = places.into_iter().zip(rows).collect();
-            copy.after =
-                addresses.into_iter().zip(starts.iter().map(|start| *start as u64)).map(triple).collect();
+            copy.rows = places.iter().zip(&rows).map(pair).collect();
+            copy.after = addresses.iter().zip(&starts).map(triple).collect();
             copy.block = Some(block);
         }
         (End::Pageable(to), End::Pageable(from)) => {
-            copy.before = to.into_iter().zip(from).map(triple).collect();
+            copy.before = to.as_slice().iter().zip(from.as_slice()).map(triple).collect();
         }
     }
     Ok(copy)
@@ -223,7 +228,8 @@ fn look_up(
     extent: Extent,
 ) -> Answer<End> {
     let addresses = rows.addresses(extent)?;
-    let is_known = addresses.first().is_some_and(|first| state.memory.around_in(in_graph, *first).is_some());
+    let all = addresses.as_slice();
+    let is_known = all.first().is_some_and(|first| state.memory.around_in(in_graph, *first).is_some());
     if !is_known {
         return if rows.side == Side::Device {
             Err(Code::INVALID_VALUE)
@@ -232,19 +238,20 @@ fn look_up(
         };
     }
     let mut is_of_host = false;
-    let mut places = Vec::with_capacity(addresses.len());
-    for address in addresses {
-        let (allocation, offset) = state.memory.find_in(in_graph, address, extent.row_bytes)?;
-        if rows.side == Side::Host && !allocation.is_of_host() {
+    let places = RowValues::new(all.len() as u64, |row| {
+        let address = all.get(row as usize).copied().ok_or(Code::INVALID_VALUE)?;
+        let found = state.memory.place((device, in_graph), address, extent.row_bytes)?;
+        let (place, is_seen_by_host) = found.ok_or(Code::INVALID_VALUE)?;
+        if rows.side == Side::Host && !is_seen_by_host {
             return Err(Code::INVALID_VALUE);
         }
-        is_of_host |= allocation.is_of_host();
-        places.push(allocation.place(device, offset));
-    }
+        is_of_host |= is_seen_by_host;
+        Ok(place)
+    })?;
     Ok(End::Known { places, is_of_host })
 }
 
-fn submit(context: &Context, choice: &StreamChoice, to: &[Place], from: &[Place], bytes: u64) -> Answer {
+fn submit(context: &Context, choice: &StreamChoice, (to, from): (&[Place], &[Place]), bytes: u64) -> Answer {
     let mut order = context.order()?;
     let order = order.get()?;
     for (to, from) in to.iter().zip(from).filter(|(to, from)| to != from) {
@@ -256,67 +263,69 @@ fn submit(context: &Context, choice: &StreamChoice, to: &[Place], from: &[Place]
 fn upload(
     state: &ProcessState,
     (context, choice): (&Context, &StreamChoice),
-    to: &[Place],
-    from: &[u64],
+    (to, from): (&[Place], &[u64]),
     row_bytes: u64,
     returning: Returning,
 ) -> Answer {
-    let block = stage(context, from.len(), row_bytes)?;
+    let staged = stage(context, from.len(), row_bytes)?;
     let row = row_bytes as usize;
     let fetched = from.iter().enumerate().try_for_each(|(index, address)| {
-        let into = block.bytes().as_ptr().wrapping_add(index * row);
-        // SAFETY: the block has a row for each address, and no other thread knows it yet.
+        let into = staged.block.bytes().as_ptr().wrapping_add(index * row);
+        // SAFETY: the block has room for a row for each address; no work uses it, and no other thread has it.
         unsafe { fetch(*address as usize, into, row) }
     });
     if let Err(code) = fetched {
-        let _ = context.driver.destroy(block.id().into());
+        context.give_back_staged(staged);
         return Err(code);
     }
-    let staged = rows_of(&block, from.len(), row_bytes);
-    let submitted = submit(context, choice, to, &staged, row_bytes);
-    let mut order = context.order()?;
-    let stream = order.get()?.look(choice);
-    let is_full = order.get()?.keep_staging(stream, block);
-    drop(order);
-    submitted?;
-    if returning == Returning::Done || is_full { wait(state, context, choice) } else { Ok(()) }
+    let block = staged.block.id();
+    let copies = to.iter().zip(0_u64..).map(|(to, row)| {
+        let from = Place::Host { block, offset: row * row_bytes };
+        Command::Copy { from, to: *to, bytes: row_bytes }
+    });
+    let is_full = context.submit_staged(choice, staged, copies)?;
+    if is_full {
+        return wait_for_room(state, context, choice);
+    }
+    if returning == Returning::Done { wait(state, context, choice) } else { Ok(()) }
 }
 
 fn download(
     state: &ProcessState,
     (context, choice): (&Context, &StreamChoice),
-    to: &[u64],
-    from: &[Place],
+    (to, from): (&[u64], &[Place]),
     row_bytes: u64,
 ) -> Answer {
     // What is refused is no read of the source.
     if to.iter().any(|address| *address < FIRST_PAGE_BYTES) {
         return Err(Code::INVALID_VALUE);
     }
-    let block = stage(context, to.len(), row_bytes)?;
-    let staged = rows_of(&block, to.len(), row_bytes);
+    let staged = stage(context, to.len(), row_bytes)?;
     let row = row_bytes as usize;
-    let done = submit(context, choice, &staged, from, row_bytes)
-        .and_then(|()| wait(state, context, choice))
-        .and_then(|()| {
-            to.iter().enumerate().try_for_each(|(index, address)| {
-                let source = block.bytes().as_ptr().wrapping_add(index * row);
-                // SAFETY: the block has a row for each address; the copies into it are done, so nothing writes it.
-                unsafe { store(*address as usize, source, row) }
-            })
-        });
-    let _ = context.driver.destroy(block.id().into());
-    done
+    let rows = RowValues::new(to.len() as u64, |row| Ok(row_of(&staged.block, row as usize, row_bytes)))?;
+    let queued = submit(context, choice, (rows.as_slice(), from), row_bytes);
+    if let Err(code) = queued.and_then(|()| wait(state, context, choice)) {
+        // Some copies may be queued, and not be done.
+        context.keep_staged(choice, staged)?;
+        return Err(code);
+    }
+    let stored = to.iter().enumerate().try_for_each(|(index, address)| {
+        let source = staged.block.bytes().as_ptr().wrapping_add(index * row);
+        // SAFETY: the block has a row for each address; the copies into it are done, so nothing writes it.
+        unsafe { store(*address as usize, source, row) }
+    });
+    context.give_back_staged(staged);
+    stored
 }
 
-/// Host memory for all rows.
-fn stage(context: &Context, rows: usize, row_bytes: u64) -> Answer<HostBlock> {
-    let bytes = row_bytes.checked_mul(rows as u64).ok_or(Code::INVALID_VALUE)?;
-    context.driver.allocate_host(bytes).or_code()
+/// Pinned memory for all rows of one copy.
+fn stage(context: &Context, rows: usize, row_bytes: u64) -> Answer<StagedBlock> {
+    context.stage(row_bytes.checked_mul(rows as u64).ok_or(Code::INVALID_VALUE)?)
 }
 
-fn rows_of(block: &HostBlock, rows: usize, row_bytes: u64) -> Vec<Place> {
-    (0..rows as u64).map(|row| Place::Host { block: block.id(), offset: row * row_bytes }).collect()
+/// Where a row is in a block that has them one after the other.
+fn row_of(block: &HostBlock, row: usize, row_bytes: u64) -> Place {
+    Place::Host { block: block.id(), offset: row as u64 * row_bytes }
 }
 
 /// Copies between two places of the program.

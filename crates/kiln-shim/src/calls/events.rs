@@ -13,6 +13,7 @@ use kiln_driver::{
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
 use crate::calls::context::Context;
+use crate::calls::covered_copies::{Covered, CoveredCopies};
 use crate::calls::graph_event_nodes::NodeEvent;
 use crate::calls::graph_work::NodeWork;
 use crate::calls::host_callbacks::{command, pack};
@@ -46,6 +47,7 @@ pub(crate) struct Event {
     is_recorded: AtomicBool,
     /// Whether it was last recorded in a capture.
     is_captured: AtomicBool,
+    covered: CoveredCopies,
     /// What it has with other processes, if it can have that.
     pub(crate) shared: Option<Arc<InterprocessEvent>>,
 }
@@ -64,6 +66,7 @@ impl Event {
             is_timed,
             is_recorded: AtomicBool::new(false),
             is_captured: AtomicBool::new(false),
+            covered: CoveredCopies::default(),
             shared,
         })
     }
@@ -137,6 +140,13 @@ impl Event {
         self.is_recorded.load(Ordering::Relaxed)
     }
 
+    /// It was waited for, after what it covered was asked: copies that are done for that give back what they went through.
+    fn finish_covered(&self, state: &ProcessState, covered: Option<Covered>) -> Answer {
+        let Some((what, before)) = covered.filter(|_| self.covered.get() == covered) else { return Ok(()) };
+        let context = state.contexts.find_object(|context| context.number == self.context);
+        context.map_or(Ok(()), |context| context.finish_staged(what, before))
+    }
+
     /// An error for an event of a capture, which cannot be asked or waited for by the host.
     fn refuse_captured(&self, state: &ProcessState) -> Answer {
         if !self.is_captured.load(Ordering::Relaxed) {
@@ -180,7 +190,10 @@ fn record(handle: RawHandle, stream: RawHandle, is_external: bool) -> Answer {
     let mut order = context.order()?;
     let order = order.get()?;
     if !order.is_capturing(&choice) {
-        return event.signal(state, &mut |command| order.submit(&choice, command));
+        let covered = order.staged_so_far(&choice);
+        return event
+            .covered
+            .record(covered, || event.signal(state, &mut |command| order.submit(&choice, command)));
     }
     if is_external {
         return order.record(&choice, NodeWork::Record(NodeEvent(handle)));
@@ -270,10 +283,11 @@ driver_api! {
             return Ok(());
         }
         event.refuse_captured(state)?;
+        let covered = event.covered.get();
         let done = event.driver.is_done(event.id).or_code();
         state.collect();
         if done? {
-            return Ok(());
+            return event.finish_covered(state, covered);
         }
         if state.device(event.device as c_int)?.is_hung() {
             // A wait answers why the device is lost.
@@ -292,9 +306,11 @@ driver_api! {
             return Ok(());
         }
         event.refuse_captured(state)?;
+        let covered = event.covered.get();
         let waited = event.driver.wait(WaitTarget::Event(event.id), Timeout::Never).or_code();
         state.collect();
-        waited.map(|_| ())
+        waited.map(|_| ())?;
+        event.finish_covered(state, covered)
     }
 
     fn cuEventElapsedTime(out: Out<f32>, from: RawHandle, to: RawHandle) {

@@ -2,14 +2,15 @@
 
 use std::ffi::{c_uchar, c_uint, c_ushort};
 
-use kiln_driver::{Code, Command, HostBlock, HostId, Pattern, Place};
+use kiln_driver::{Code, Command, HostBlock, Pattern, Place};
 
-use crate::boundary::{Answer, OrCode};
+use crate::boundary::Answer;
 use crate::calls::context::Context;
 use crate::calls::process_state::state;
 use crate::calls::refused_addresses;
+use crate::calls::row_values::RowValues;
 use crate::calls::stream_order::StreamChoice;
-use crate::calls::streams::{chosen, wait};
+use crate::calls::streams::{chosen, wait, wait_for_room};
 use crate::handle_table::RawHandle;
 
 /// Bytes of a pattern that are staged at most.
@@ -44,69 +45,77 @@ fn fill(
     }
     // All rows are looked up before the first is queued, so that a refused fill changes nothing.
     let in_graph = context.order()?.get()?.is_capturing(&choice);
-    let (mut places, mut of_host) = (Vec::new(), Vec::new());
     let mut is_of_host = false;
-    for row in 0..height as u64 {
+    let rows = RowValues::new(height as u64, |row| {
         let offset = row.checked_mul(pitch as u64).and_then(|offset| to.checked_add(offset));
         let address = offset.ok_or(Code::INVALID_VALUE)?;
-        let (allocation, offset) = state
-            .memory
-            .find_in(in_graph, address, row_bytes)
-            .inspect_err(|_| refused_addresses::note_range(state, "a fill", address, row_bytes))?;
-        is_of_host |= allocation.is_of_host();
-        match allocation.place(context.device, offset) {
-            Place::Device(place) => places.push(place),
+        let found = state.memory.place((context.device, in_graph), address, row_bytes);
+        let found = found.and_then(|found| found.ok_or(Code::INVALID_VALUE));
+        let (place, is_seen_by_host) =
+            found.inspect_err(|_| refused_addresses::note_range(state, "a fill", address, row_bytes))?;
+        is_of_host |= is_seen_by_host;
+        match place {
+            Place::Device(_) => Ok(place),
             // A graph would have to keep what is staged.
-            Place::Host { block, offset } if !in_graph => of_host.push((block, offset)),
+            Place::Host { .. } if !in_graph => Ok(place),
             // Memory of another device, which fills do not reach.
-            _ => return Err(Code::NOT_SUPPORTED),
+            _ => Err(Code::NOT_SUPPORTED),
         }
-    }
+    })?;
     let mut guard = context.order()?;
     let order = guard.get()?;
-    for to in places {
-        order.submit(&choice, &Command::Fill { to, pattern, count: width as u64 })?;
+    let mut has_host = false;
+    for place in rows.as_slice() {
+        match *place {
+            Place::Device(to) => {
+                order.submit(&choice, &Command::Fill { to, pattern, count: width as u64 })?;
+            }
+            _ => has_host = true,
+        }
     }
     drop(guard);
-    let is_full = !of_host.is_empty() && fill_host(&context, &choice, &of_host, (pattern, row_bytes))?;
+    let is_full = has_host && fill_host(&context, &choice, rows.as_slice(), (pattern, row_bytes))?;
+    if is_full {
+        return wait_for_room(state, &context, &choice);
+    }
     let waits = returning == Returning::SeenByHost && is_of_host && !in_graph;
-    if waits || is_full { wait(state, &context, &choice) } else { Ok(()) }
+    if waits { wait(state, &context, &choice) } else { Ok(()) }
 }
 
 /// Fills memory that lies below in the host, which a fill of the device does not reach, by copies of a staged pattern. Says whether so much is staged that it is to be waited for.
 fn fill_host(
     context: &Context,
     choice: &StreamChoice,
-    rows: &[(HostId, u64)],
+    rows: &[Place],
     (pattern, row_bytes): (Pattern, u64),
 ) -> Answer<bool> {
-    let staged = context.driver.allocate_host(row_bytes.min(STAGED_BYTES)).or_code()?;
-    write_pattern(&staged, pattern);
-    let from = Place::Host { block: staged.id(), offset: 0 };
-    let mut guard = context.order()?;
-    let order = guard.get()?;
-    let submitted = rows.iter().try_for_each(|(block, row)| {
-        let mut parts = (0..row_bytes).step_by(STAGED_BYTES as usize);
-        parts.try_for_each(|at| {
-            let to = Place::Host { block: *block, offset: row + at };
-            order.submit(choice, &Command::Copy { from, to, bytes: STAGED_BYTES.min(row_bytes - at) })
+    let bytes = row_bytes.min(STAGED_BYTES);
+    let staged = context.stage(bytes)?;
+    write_pattern(&staged.block, bytes as usize, pattern);
+    let from = Place::Host { block: staged.block.id(), offset: 0 };
+    let of_host = rows.iter().filter_map(|row| match *row {
+        Place::Host { block, offset } => Some((block, offset)),
+        _ => None,
+    });
+    let copies = of_host.flat_map(|(block, row)| {
+        (0..row_bytes).step_by(STAGED_BYTES as usize).map(move |at| {
+            let to = Place::Host { block, offset: row + at };
+            Command::Copy { from, to, bytes: STAGED_BYTES.min(row_bytes - at) }
         })
     });
-    let stream = order.look(choice);
-    let is_full = order.keep_staging(stream, staged);
-    submitted.map(|()| is_full)
+    context.submit_staged(choice, staged, copies)
 }
 
-/// Writes a pattern to a block again and again.
-fn write_pattern(block: &HostBlock, pattern: Pattern) {
-    let bytes = match pattern {
+/// Writes a pattern to the first bytes of a block again and again.
+fn write_pattern(block: &HostBlock, bytes: usize, pattern: Pattern) {
+    let of_pattern = match pattern {
         Pattern::U8(value) => vec![value],
         Pattern::U16(value) => value.to_ne_bytes().to_vec(),
         Pattern::U32(value) => value.to_ne_bytes().to_vec(),
     };
     let start = block.bytes().as_ptr().cast::<u8>();
-    for (at, byte) in bytes.iter().cycle().take(block.len()).enumerate() {
-        // SAFETY: the place is inside of the block, and no other thread knows the block yet.
+    for (at, byte) in of_pattern.iter().cycle().take(bytes.min(block.len())).enumerate() {
+        // SAFETY: the place is inside of the block, and neither work nor another thread uses the block now.
         unsafe { start.wrapping_add(at).write(*byte) };
     }
 }

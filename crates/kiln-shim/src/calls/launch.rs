@@ -72,7 +72,7 @@ fn pack(function: &Function, (parameters, extra): (In<usize>, In<usize>), packed
     if parameters.is_null() && !spans.is_empty() {
         return Err(Code::INVALID_VALUE);
     }
-    let (mut values, mut place) = (SmallValues::default(), parameters.address());
+    let (mut values, mut place) = (SmallValues::new(), parameters.address());
     for some in spans.chunks(ADDRESSES_AT_ONCE) {
         let mut addresses = [0; ADDRESSES_AT_ONCE];
         let addresses = addresses.get_mut(..some.len()).ok_or(Code::INVALID_VALUE)?;

@@ -235,28 +235,21 @@ impl MemoryMap {
         if in_graph { self.around_in_graph(address) } else { self.around(address) }
     }
 
-    /// Where two ranges of so many bytes are for commands of a device, and whether the host can use each; nothing if one of them is not in the map.
-    /// Both are looked up at once, which is what most copies need.
+    /// Where so many bytes are for commands of a device, and whether the host can use them; nothing if the address is not in the map.
+    pub(crate) fn place(&self, of: (u32, bool), address: u64, bytes: u64) -> Answer<Option<(Place, bool)>> {
+        place_in(&self.allocations.lock(), of, address, bytes)
+    }
+
+    /// The same for two ranges, which are looked up at once, as most copies need it.
     pub(crate) fn two_places(
         &self,
-        (device, in_graph): (u32, bool),
-        addresses: [u64; 2],
+        of: (u32, bool),
+        [first, second]: [u64; 2],
         bytes: u64,
     ) -> Answer<Option<[(Place, bool); 2]>> {
         let map = self.allocations.lock();
-        let place = |address: u64| -> Answer<Option<(Place, bool)>> {
-            let Some((start, allocation)) = map.range(..=address).next_back() else { return Ok(None) };
-            let offset = address - start;
-            if offset >= allocation.bytes || !(in_graph || allocation.is_there()) {
-                return Ok(None);
-            }
-            if offset.checked_add(bytes).is_none_or(|end| end > allocation.bytes) {
-                return Err(Code::INVALID_VALUE);
-            }
-            Ok(Some((allocation.place(device, offset), allocation.is_of_host())))
-        };
-        let [first, second] = addresses;
-        Ok(place(first)?.zip(place(second)?).map(|(first, second)| [first, second]))
+        let (first, second) = (place_in(&map, of, first, bytes)?, place_in(&map, of, second, bytes)?);
+        Ok(first.zip(second).map(|(first, second)| [first, second]))
     }
 
     /// All allocations, by their addresses.
@@ -364,6 +357,24 @@ impl MemoryMap {
             map.remove(address);
         }
     }
+}
+
+/// Where so many bytes from an address on are for commands of a device, or for a graph of it.
+fn place_in(
+    map: &BTreeMap<u64, Arc<Allocation>>,
+    (device, in_graph): (u32, bool),
+    address: u64,
+    bytes: u64,
+) -> Answer<Option<(Place, bool)>> {
+    let Some((start, allocation)) = map.range(..=address).next_back() else { return Ok(None) };
+    let offset = address - start;
+    if offset >= allocation.bytes || !(in_graph || allocation.is_there()) {
+        return Ok(None);
+    }
+    if offset.checked_add(bytes).is_none_or(|end| end > allocation.bytes) {
+        return Err(Code::INVALID_VALUE);
+    }
+    Ok(Some((allocation.place(device, offset), allocation.is_of_host())))
 }
 
 /// Writes an allocation down, if the process is recorded.

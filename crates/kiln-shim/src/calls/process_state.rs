@@ -368,6 +368,7 @@ static AT_END: extern "C" fn() = at_end;
 
 extern "C" fn at_end() {
     unless_forked(ProcessState::finish);
+    unless_forked(|_| records::keep_statistics());
     unless_forked(|_| {
         if let Some(recording) = recording::recording() {
             recording.end();

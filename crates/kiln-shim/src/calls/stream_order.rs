@@ -15,12 +15,12 @@ use kiln_driver::{
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::capture::{CAPTURE_IMPLICIT, CAPTURE_UNSUPPORTED, Captures};
+use crate::calls::covered_copies::Covered;
 use crate::calls::graph_work::NodeWork;
+use crate::calls::staging::StagedBlock;
+use crate::calls::staging_pool::{Finished, StagingPool};
 use crate::calls::stream_places::{StreamPlace, StreamPlaces};
 use crate::calls::streams::Stream;
-
-/// Bytes of staged copies that may wait for their stream; more makes the next copy wait.
-const STAGED_BYTES: usize = 256 << 20;
 
 pub(crate) struct StreamOrder {
     driver: Arc<dyn Driver>,
@@ -37,23 +37,32 @@ pub(crate) struct StreamOrder {
     spare: Vec<EventId>,
     /// For work of the library itself, which no stream of the program waits for.
     setup: Option<StreamId>,
-    /// Host memory that copies in a queue read.
-    staging: Vec<StagedBlock>,
-    /// How many there were so far.
-    staged: u64,
-    /// Graphs that the program destroyed; launches of them may be queued.
-    retired: Vec<GraphId>,
-    /// Memory that work in a queue may still read.
-    retired_memory: Vec<MemoryId>,
+    /// Pinned memory that copies of pageable memory go through.
+    pub(crate) staging: StagingPool<StreamId, HostBlock>,
+    /// Graphs that the program destroyed, launches of which may be queued, and memory that work in a queue may still read.
+    retired: Retired,
     /// Host memory that copies of graphs go through.
     graph_blocks: Vec<HostBlock>,
 }
 
-/// Host memory that a copy reads.
-struct StagedBlock {
-    stream: StreamId,
-    block: HostBlock,
-    number: u64,
+/// What was kept until all work was done, and is to be ended when no lock is held.
+#[derive(Clone, Default)]
+pub(crate) struct Retired {
+    graphs: Vec<GraphId>,
+    memory: Vec<MemoryId>,
+}
+
+impl Retired {
+    /// Ends it.
+    pub(crate) fn end(self, driver: &dyn Driver) {
+        for memory in self.memory {
+            // A lost device keeps nothing.
+            let _ = driver.free(memory, None);
+        }
+        for graph in self.graphs {
+            let _ = driver.destroy(graph.into());
+        }
+    }
 }
 
 /// A stream that a call names.
@@ -76,10 +85,8 @@ impl StreamOrder {
             captures: Captures::default(),
             spare: Vec::new(),
             setup: None,
-            staging: Vec::new(),
-            staged: 0,
-            retired: Vec::new(),
-            retired_memory: Vec::new(),
+            staging: StagingPool::default(),
+            retired: Retired::default(),
             graph_blocks: Vec::new(),
         })
     }
@@ -291,26 +298,26 @@ impl StreamOrder {
     }
 
     pub(crate) fn forget_orphans(&mut self, done: &[EventId]) {
-        self.orphans.retain(|event| !done.contains(event));
-        self.spare.extend(done);
+        // Another thread that waited for the same may have been here before.
+        let gone = self.orphans.extract_if(.., |event| done.contains(event));
+        self.spare.extend(gone);
     }
 
-    /// Keeps host memory until its stream is waited for; whether that should happen now.
-    pub(crate) fn keep_staging(&mut self, stream: StreamId, block: HostBlock) -> bool {
-        self.staging.push(StagedBlock { stream, block, number: self.staged });
-        self.staged += 1;
-        self.staging.iter().map(|staged| staged.block.len()).sum::<usize>() > STAGED_BYTES
+    /// Keeps host memory that a copy was queued through until its stream is waited for; whether that should happen now.
+    pub(crate) fn keep_staged(&mut self, choice: &StreamChoice, staged: StagedBlock) -> bool {
+        let stream = self.look(choice);
+        let is_blocking = matches!(choice, StreamChoice::Legacy) || self.places.is_blocking(stream);
+        self.staging.queue((stream, is_blocking), staged);
+        self.staging.is_full()
     }
 
-    /// How much host memory copies were given so far. A wait that begins now is for their work, and not for that of later ones.
-    pub(crate) fn staged(&self) -> u64 {
-        self.staged
-    }
-
-    /// Host memory of copies that are done, to be freed: of those of streams that were queued before their wait began.
-    pub(crate) fn take_staging(&mut self, streams: &[StreamId], before: u64) -> Vec<HostBlock> {
-        let is_done = |staged: &mut StagedBlock| streams.contains(&staged.stream) && staged.number < before;
-        self.staging.extract_if(.., is_done).map(|staged| staged.block).collect()
+    /// The copies through such memory that are done when what is queued on a stream now is; none if none is in flight.
+    pub(crate) fn staged_so_far(&self, choice: &StreamChoice) -> Option<Covered> {
+        let what = match choice {
+            StreamChoice::Legacy => Finished::Blocking,
+            StreamChoice::Stream(stream) => Finished::Stream(stream.id),
+        };
+        self.staging.has_in_flight().then(|| (what, self.staging.queued()))
     }
 
     /// Keeps host memory that a graph needs until the context ends: clones and launches of the graph may outlive it.
@@ -320,30 +327,26 @@ impl StreamOrder {
 
     /// Keeps a graph until all work is done.
     pub(crate) fn retire(&mut self, graph: GraphId) {
-        self.retired.push(graph);
+        self.retired.graphs.push(graph);
     }
 
     /// Keeps memory until all work is done.
     pub(crate) fn retire_memory(&mut self, memory: MemoryId) {
-        self.retired_memory.push(memory);
+        self.retired.memory.push(memory);
     }
 
-    /// All graphs and all memory that were kept so far.
-    pub(crate) fn retired(&self) -> (Vec<GraphId>, Vec<MemoryId>) {
-        (self.retired.clone(), self.retired_memory.clone())
+    /// All that is kept so far.
+    pub(crate) fn retired(&self) -> Retired {
+        self.retired.clone()
     }
 
-    /// Destroys what no work uses any more.
-    pub(crate) fn drop_retired(&mut self, (graphs, memory): &(Vec<GraphId>, Vec<MemoryId>)) {
-        for memory in memory.iter().filter(|memory| self.retired_memory.contains(memory)) {
-            let _ = self.driver.free(*memory, None);
+    /// Takes out what no work uses any more, of what was kept before the work was waited for.
+    pub(crate) fn take_retired(&mut self, done: &Retired) -> Retired {
+        let Retired { graphs, memory } = &mut self.retired;
+        Retired {
+            graphs: graphs.extract_if(.., |graph| done.graphs.contains(graph)).collect(),
+            memory: memory.extract_if(.., |memory| done.memory.contains(memory)).collect(),
         }
-        self.retired_memory.retain(|kept| !memory.contains(kept));
-        for graph in graphs.iter().filter(|graph| self.retired.contains(graph)) {
-            // A lost device keeps nothing.
-            let _ = self.driver.destroy((*graph).into());
-        }
-        self.retired.retain(|graph| !graphs.contains(graph));
     }
 
     /// Ends all that the context made below; its work is done.
@@ -354,14 +357,31 @@ impl StreamOrder {
         for event in self.spare.iter().chain(&self.orphans) {
             let _ = self.driver.destroy((*event).into());
         }
-        for block in self.staging.iter().map(|staged| &staged.block).chain(&self.graph_blocks) {
+        for block in self.staging.into_blocks().chain(self.graph_blocks) {
             let _ = self.driver.destroy(block.id().into());
         }
-        for memory in &self.retired_memory {
-            let _ = self.driver.free(*memory, None);
-        }
-        for graph in &self.retired {
-            let _ = self.driver.destroy((*graph).into());
-        }
+        self.retired.end(&*self.driver);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_sim::{Machine, MachineConfig};
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_that_two_threads_wait_for_is_one_event_afterwards() {
+        let driver: Arc<dyn Driver> = Machine::new(MachineConfig::seeded(0)).device(0).unwrap();
+        let mut order = StreamOrder::new(driver).unwrap();
+        let end = order.event().unwrap();
+        order.driver.submit(order.legacy, &Command::Signal(end)).unwrap();
+        order.orphans.push(end);
+        let (_, first) = order.everything();
+        let (_, second) = order.everything();
+        order.forget_orphans(&first);
+        order.forget_orphans(&second);
+        let events = [order.event().unwrap(), order.event().unwrap()];
+        assert!(events[0] == end && events[1] != end, "{events:?}");
     }
 }

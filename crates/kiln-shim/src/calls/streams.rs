@@ -12,6 +12,7 @@ use crate::caller_memory::Out;
 use crate::calls::capture::{self, CaptureMode};
 use crate::calls::context::{Context, Current};
 use crate::calls::process_state::{ProcessState, current, state};
+use crate::calls::staging_pool::Finished;
 use crate::calls::stream_attributes::StreamAttributes;
 use crate::calls::stream_order::StreamChoice;
 use crate::handle_table::RawHandle;
@@ -127,14 +128,20 @@ pub(crate) fn wait(state: &ProcessState, context: &Context, choice: &StreamChoic
             stream.id
         }
     };
-    let staged = order.get()?.staged();
+    let covered = order.get()?.staged_so_far(choice);
     drop(order);
     let waited = context.driver.synchronize(id).or_code();
-    if waited.is_ok() {
-        context.drop_staging(&[id], staged)?;
+    if let (Ok(()), Some((what, before))) = (waited, covered) {
+        context.finish_staged(what, before)?;
     }
     state.collect();
     waited
+}
+
+/// Waits until copies of pageable memory have room again: for the stream, or for all if others have it.
+pub(crate) fn wait_for_room(state: &ProcessState, context: &Context, choice: &StreamChoice) -> Answer {
+    wait(state, context, choice)?;
+    if context.order()?.get()?.staging.is_full() { context.synchronize() } else { Ok(()) }
 }
 
 fn create(out: Out<RawHandle>, flags: u32, priority: i32) -> Answer {
@@ -184,13 +191,15 @@ driver_api! {
     fn cuStreamQuery | cuStreamQuery_ptsz (stream: RawHandle) {
         let state = state()?;
         let (context, choice) = chosen(state, stream)?;
-        context.order()?.get()?.refuse_capture(&choice)?;
-        let id = context.order()?.get()?.look(&choice);
+        let mut order = context.order()?;
+        order.get()?.refuse_capture(&choice)?;
+        let (id, staged) = (order.get()?.look(&choice), order.get()?.staging.queued());
+        drop(order);
         let progress = context.driver.progress(id).or_code();
         state.collect();
         let progress = progress?;
         if progress.completed == progress.submitted {
-            return Ok(());
+            return context.finish_staged(Finished::Stream(id), staged);
         }
         if state.device(context.device as c_int)?.is_hung() {
             // A wait answers why the device is lost.

@@ -1,9 +1,11 @@
 //! The stack of a thread.
 
 use std::backtrace::Backtrace;
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::fmt;
 use std::ops::Range;
+
+use crate::thread_stack;
 
 /// Frames that tell two stacks apart.
 const FRAMES: usize = 32;
@@ -91,7 +93,7 @@ impl NativeStack {
             walk.note(ip, cfa);
             if walk.frames.len() < FRAMES { GO_ON } else { END }
         }
-        let stack = own_stack();
+        let stack = thread_stack::of_this_thread();
         let slots = stack.contains(&from).then(|| Vec::with_capacity(FRAMES));
         let mut walk = Walk { frames: Vec::with_capacity(FRAMES), slots, from, stack };
         let data: *mut Walk = &mut walk;
@@ -108,48 +110,39 @@ impl ReturnSlots {
     }
 }
 
-/// The stack that the system gave the calling thread; empty if it does not say.
-fn own_stack() -> Range<usize> {
-    thread_local! {
-        static STACK: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
-    }
-    let known = STACK.get().unwrap_or_else(|| {
-        let found = asked_stack().unwrap_or_default();
-        STACK.set(Some(found));
-        found
-    });
-    known.0..known.1
+/// A frame of the program, as it is told.
+pub(super) struct ToldFrame {
+    name: String,
+    /// The file and the line, such as `run.c:42`.
+    line: Option<String>,
 }
 
-fn asked_stack() -> Option<(usize, usize)> {
-    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: the function writes the attributes of the calling thread, or answers that it did not.
-    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
-        return None;
+impl fmt::Display for ToldFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.line {
+            Some(line) => write!(f, "{line} in {}", self.name),
+            None => f.write_str(&self.name),
+        }
     }
-    let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
-    // SAFETY: the attributes were written, and are given back after their last use; the out-parameters are live locals.
-    let status = unsafe {
-        let status = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut start, &raw mut bytes);
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        status
-    };
-    (status == 0).then(|| (start.addr(), start.addr().saturating_add(bytes)))
+}
+
+impl ToldFrame {
+    /// The file, and the line in it.
+    pub(super) fn line(&self) -> Option<(String, u32)> {
+        let (file, line) = self.line.as_ref()?.rsplit_once(':')?;
+        Some((file.to_owned(), line.parse().ok()?))
+    }
 }
 
 /// The innermost frames of the program: those outside of the function of the API that it called, with their lines where these are known.
-pub(super) fn told(stack: &Backtrace, most: usize) -> Vec<String> {
+pub(super) fn told(stack: &Backtrace, most: usize) -> Vec<ToldFrame> {
     let text = stack.to_string();
     let frames = read(&text);
     let first = frames.iter().position(|(name, _)| is_of_api(name)).map_or(0, |at| at + 1);
     let of_program = frames.into_iter().skip(first);
     let of_program = of_program.take_while(|(name, _)| !BEGINNINGS.contains(name));
     let known = of_program.filter(|(name, line)| line.is_some() || *name != "<unknown>");
-    let told = known.take(most).map(|(name, line)| match line {
-        Some(line) => format!("{line} in {name}"),
-        None => name.to_owned(),
-    });
-    told.collect()
+    known.take(most).map(|(name, line)| ToldFrame { name: name.to_owned(), line }).collect()
 }
 
 /// Whether a name is one of the driver API, such as `cuLaunchKernel`.

@@ -26,6 +26,13 @@ impl fmt::Display for PythonFrame {
     }
 }
 
+impl PythonFrame {
+    /// The file, and the line in it.
+    pub(super) fn line(&self) -> Option<(String, u32)> {
+        Some((self.file.clone(), u32::try_from(self.line).ok()?))
+    }
+}
+
 macro_rules! interpreter {
     ($($name:ident = $symbol:literal ($($argument:ty),*) -> $result:ty;)*) => {
         /// The functions of the interpreter that are called.

@@ -13,11 +13,11 @@ use kiln_driver::{
 };
 use kiln_trace::{
     HostWaitCause, HostWaitRecord, LaunchSize, StreamRecord, StreamWaitRecord, SubmissionKind,
-    SubmissionRecord, TimeSpan, TraceEvent, TraceStamp, TraceStream, WaitReason, interned_name,
+    SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason, interned_name,
 };
 
 use super::pending_work::PendingWork;
-use super::{ProgramRecording, recording};
+use super::{ProgramRecording, line_here, recording};
 
 thread_local! {
     /// When the call began that the thread is in.
@@ -53,8 +53,8 @@ struct StreamNotes {
     stream: TraceStream,
     /// The number of its last work.
     last: u64,
-    /// What its next work waits for.
-    waits: Vec<TraceStamp>,
+    /// What its next work waits for, and which lines asked for that.
+    waits: Vec<(TraceStamp, Option<TraceLine<'static>>)>,
     pending: PendingWork,
 }
 
@@ -114,6 +114,7 @@ impl DeviceNotes {
         number: u64,
         host: TimeSpan,
     ) {
+        let line = line_here();
         let mut known = self.known();
         let known = &mut *known;
         let Some(notes) = known.streams.get_mut(&stream) else { return };
@@ -124,7 +125,8 @@ impl DeviceNotes {
             }
             Command::Wait(event) => {
                 let recorded = known.events.get(event).filter(|writer| writer.stream != notes.stream);
-                notes.waits.extend(recorded.filter(|writer| writer.number > 0));
+                let awaited = recorded.filter(|writer| writer.number > 0);
+                notes.waits.extend(awaited.map(|writer| (*writer, line)));
                 return;
             }
             Command::Copy { bytes, .. } => (SubmissionKind::Copy, "copy", None, *bytes),
@@ -139,19 +141,19 @@ impl DeviceNotes {
             _ => (SubmissionKind::Other, "work", None, 0),
         };
         let stamp = TraceStamp { stream: notes.stream, number };
-        for writer in notes.waits.drain(..) {
+        for (writer, asked) in notes.waits.drain(..) {
             recording.push(TraceEvent::StreamWait(StreamWaitRecord {
                 waiter: stamp,
                 writer,
                 covers: writer.number,
                 reason: WaitReason::Asked,
                 block: None,
-                line: None,
+                line: asked,
                 time_ns: host.begin_ns,
             }));
         }
         notes.last = number;
-        let work = SubmissionRecord { stamp, kind, name, line: None, size, bytes, host, device: None };
+        let work = SubmissionRecord { stamp, kind, name, line, size, bytes, host, device: None };
         let ready = if self.has_times { notes.pending.push(work) } else { Some(work) };
         if let Some(work) = ready {
             recording.push(TraceEvent::Submission(work));
@@ -180,7 +182,7 @@ impl DeviceNotes {
             thread,
             cause,
             awaited,
-            line: None,
+            line: line_here(),
             span,
         }));
     }
