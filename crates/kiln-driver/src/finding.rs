@@ -99,4 +99,38 @@ impl FindingRule {
         Self::Hang,
         Self::InKernel,
     ];
+    /// What was done wrong, in a few words, such as `access out of bounds`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Race => "race",
+            Self::Undeclared => "undeclared access",
+            Self::OutOfBounds => "access out of bounds",
+            Self::UseAfterFree => "use after free",
+            Self::FreeBeforeDone => "free before the last use is done",
+            Self::UseBeforeAllocation => "use before allocation",
+            Self::Uninitialised => "read of bytes that were never written",
+            Self::DoubleFree => "double free",
+            Self::ReadOnly => "write to read-only memory",
+            Self::Misaligned => "misaligned access",
+            Self::Synchronisation => "wrong synchronisation",
+            Self::Lifetime => "object used after its end",
+            Self::Leak => "leak",
+            Self::Hang => "work that does not end",
+            Self::InKernel => "mistake in a kernel",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_has_other_words() {
+        let words: BTreeSet<&str> = FindingRule::ALL.into_iter().map(FindingRule::words).collect();
+        assert_eq!(words.len(), FindingRule::ALL.len());
+        assert!(words.iter().all(|words| !words.is_empty()));
+    }
 }

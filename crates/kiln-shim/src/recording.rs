@@ -13,11 +13,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use kiln_driver::layer::Layered;
-use kiln_driver::{DeviceFinding, Driver, FindingRule, Site};
+use kiln_driver::{DeviceFinding, Driver, Site};
 use kiln_sim::TimelineSpan;
 use kiln_trace::{
     AllocationRecord, DeviceRecord, FaultRecord, FindingRecord, FreeRecord, ProgramRecorder, RecordingClock,
-    RecordingLane, RepeatCommand, StartRecord, TimeSpan, TraceEvent, TraceLine, interned_name,
+    RecordingLane, RepeatCommand, StartRecord, TimeSpan, TraceEvent, TraceLine, finding_message,
+    interned_name,
 };
 
 use crate::{program_lines, records, run_settings};
@@ -25,8 +26,6 @@ use device_notes::{DeviceNotes, NotingLayer};
 
 /// Events after which the file is waited for: a lane has room for twice as many.
 const EVENTS_PER_FLUSH: u64 = 4096;
-/// Bytes of what is said of a finding.
-const MESSAGE_BYTES: usize = 1000;
 /// How long that is, at most.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
@@ -182,7 +181,7 @@ impl ProgramRecording {
     fn found(&self, finding: &DeviceFinding, (device, site): (u32, Option<&Site>)) {
         let notes = self.devices.get(device as usize);
         let stamp = site.zip(notes).and_then(|(site, notes)| notes.stamp(site));
-        let (message, time_ns) = (interned_name(&in_one_line(&finding.text)), self.now());
+        let (message, time_ns) = (interned_name(&finding_message(&finding.text)), self.now());
         let submitted = site.and_then(|site| program_lines::line_of(device, site));
         let submitted = submitted.map(|(file, line)| TraceLine { file, line });
         if finding.fatal {
@@ -192,7 +191,7 @@ impl ProgramRecording {
         let line = finding.line.as_ref();
         self.push(TraceEvent::Finding(FindingRecord {
             device,
-            rule: in_words(finding.rule),
+            rule: finding.rule.words(),
             kernel: finding.kernel.as_deref().map(interned_name).unwrap_or_default(),
             line: line.map(|line| TraceLine { file: interned_name(&line.file), line: line.line }),
             message,
@@ -222,34 +221,4 @@ fn nanoseconds(time: Duration) -> u64 {
 /// The line of the program from which the thread called, where it is noted.
 fn line_here() -> Option<TraceLine<'static>> {
     program_lines::line_here().map(|(file, line)| TraceLine { file, line })
-}
-
-/// A text in one line, as far as there is room.
-fn in_one_line(text: &str) -> String {
-    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match said.char_indices().map(|(at, _)| at).find(|at| *at >= MESSAGE_BYTES) {
-        Some(end) => format!("{} …", said.get(..end).unwrap_or_default()),
-        None => said,
-    }
-}
-
-fn in_words(rule: FindingRule) -> &'static str {
-    match rule {
-        FindingRule::Race => "race",
-        FindingRule::Undeclared => "undeclared access",
-        FindingRule::OutOfBounds => "access out of bounds",
-        FindingRule::UseAfterFree => "use after free",
-        FindingRule::FreeBeforeDone => "free before the last use is done",
-        FindingRule::UseBeforeAllocation => "use before allocation",
-        FindingRule::Uninitialised => "read of bytes that were never written",
-        FindingRule::DoubleFree => "double free",
-        FindingRule::ReadOnly => "write to read-only memory",
-        FindingRule::Misaligned => "misaligned access",
-        FindingRule::Synchronisation => "wrong synchronisation",
-        FindingRule::Lifetime => "object used after its end",
-        FindingRule::Leak => "leak",
-        FindingRule::Hang => "work that does not end",
-        FindingRule::InKernel => "mistake in a kernel",
-        _ => "mistake",
-    }
 }

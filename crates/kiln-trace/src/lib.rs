@@ -90,7 +90,7 @@ pub use record::{
     HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, PostMortemRecord,
     RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord,
     TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
-    WorkerRecord,
+    WorkerRecord, finding_message,
 };
 pub use recorder::{
     CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFailure, RecordingFile,

@@ -34,7 +34,7 @@ pub use earlier::EarlierRecord;
 pub use end::EndRecord;
 pub use event::TraceEvent;
 pub use fault::{FaultRecord, NOT_BROUGHT_BACK};
-pub use finding::FindingRecord;
+pub use finding::{FindingRecord, finding_message};
 pub use heap::{HeapChange, HeapRecord};
 pub use host_wait::{HostWaitCause, HostWaitRecord};
 pub use post_mortem::PostMortemRecord;

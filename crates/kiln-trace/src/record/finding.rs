@@ -3,6 +3,10 @@
 use super::{TraceLine, TraceStamp};
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
+/// Bytes of what is said of a finding: names that are longer than a little more are cut.
+const MESSAGE_BYTES: usize = 1000;
+const LAST_BYTES: usize = 240;
+
 /// A mistake that the checks of a device found in a kernel, a copy or the order of calls. The device goes on; a mistake that loses it is a
 /// [fault](super::FaultRecord).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,5 +57,35 @@ impl<'a> FindingRecord<'a> {
         };
         let (submitted, time_ns) = (TraceLine::decode(from)?, from.time()?);
         Ok(Self { device, rule, kernel, line, message, stamp, submitted, time_ns, more: from.number()? })
+    }
+}
+
+/// What is said of a finding, in one line and as far as a recording has room: its beginning and its end, which says how to see it again.
+pub fn finding_message(text: &str) -> String {
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if said.len() <= MESSAGE_BYTES {
+        return said;
+    }
+    let boundary = |mut at: usize| {
+        while !said.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (first, last) = (boundary(MESSAGE_BYTES - LAST_BYTES), boundary(said.len() - LAST_BYTES));
+    format!("{} … {}", said.get(..first).unwrap_or_default(), said.get(last..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_end_and_a_short_one_is_whole() {
+        assert_eq!(finding_message("two\n  words"), "two words");
+        let text = format!("begin {} Repeat with seed 7.", "é".repeat(3000));
+        let short = finding_message(&text);
+        assert!(short.starts_with("begin é") && short.ends_with("é Repeat with seed 7."), "{short}");
+        assert!(short.len() <= crate::MAX_NAME_BYTES, "{}", short.len());
     }
 }
