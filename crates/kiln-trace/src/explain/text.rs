@@ -9,7 +9,7 @@ use super::explanation::{
 use super::idle_knowledge::UnknownIdle;
 use super::quantity::{Bytes, Share, Time};
 use crate::plain_text::Plain;
-use crate::record::{RecordingClock, WaitReason};
+use crate::record::RecordingClock;
 
 /// Tags that are named.
 const NAMED_TAGS: usize = 3;
