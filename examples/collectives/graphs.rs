@@ -3,9 +3,8 @@
 //! What is right is computed on the host, for all ranks, from the numbers that each of them brings. Each collective is called once before it is recorded, so that its connections are there when it is
 //! captured.
 
-use kiln::graph::Graph;
 use kiln::group::{CollectiveCall, DeviceCommunicator, Reduction};
-use kiln::{GpuRef, Kernel};
+use kiln::{GpuRef, Graph, Kernel};
 
 use super::{Failure, check};
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use kiln_driver::{DeviceKind, Driver};
 use kiln_mem::Stack;
-use kiln_sim::{DeviceConfig, Machine, MachineConfig};
+use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
 
 use crate::console::Console;
 use crate::device_choice::Where;
@@ -145,7 +145,9 @@ fn device(wanted: Where) -> Result<Arc<dyn Driver>, Failure> {
 }
 
 fn simulated() -> kiln_mem::Result<Arc<dyn Driver>> {
-    let mut config = MachineConfig::seeded(0).device(DeviceConfig::with_memory(SIMULATED_BYTES));
+    let mut config = MachineConfig::seeded(0)
+        .device(DeviceConfig::with_memory(SIMULATED_BYTES))
+        .engine(Arc::new(PtxEngine::default()));
     // A stack tells a device that checks accesses where blocks begin and end, which is no call of a GPU's driver.
     config.checks.declarations = false;
     Ok(Machine::new(config).device(0)?)
