@@ -12,11 +12,14 @@ mod wheels;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::Args;
+
 use crate::failure::{Failure, Result};
 use crate::process;
 use crate::suites;
 use crate::workspace::Workspace;
-use contents::{BENCHMARKS, COMMANDS, FILES, Line, OUTSIDERS, PROGRAMS, TESTS};
+use build::Profile;
+use contents::{BENCHMARKS, COMMANDS, CUDARC, FILES, Line, OUTSIDERS, PROGRAMS, TESTS};
 
 /// More does not travel well to a borrowed machine.
 const SIZE_LIMIT_BYTES: u64 = 60 * 1024 * 1024;
@@ -28,13 +31,24 @@ const PACKED: &str = "packed.tar.xz";
 /// The script on the host.
 const RUN: &str = include_str!("gpu_bundle/run.sh");
 
+/// What can be said on the command line.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The tests and programs as `cargo xtask test` builds them, without benchmarks, peers and the tests of cudarc
+    #[arg(long)]
+    dev: bool,
+}
+
 /// Builds the binaries and writes the bundle.
-pub(crate) fn run(workspace: &Workspace) -> Result {
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     for item in TESTS.iter().chain(PROGRAMS) {
         build::check_exists(workspace, item)?;
     }
-    let tests = build::tests(workspace, TESTS)?;
-    let programs = build::programs(workspace, PROGRAMS)?;
+    let profile = if arguments.dev { Profile::Development } else { Profile::Optimised };
+    let wanted: Vec<_> = TESTS.iter().collect();
+    let tests = build::tests(workspace, profile, &wanted)?;
+    let wanted: Vec<_> = PROGRAMS.iter().filter(|item| !(arguments.dev && item.measures())).collect();
+    let programs = build::programs(workspace, profile, &wanted)?;
 
     let bundle = workspace.target.join("gpu-bundle");
     if bundle.exists() {
@@ -44,33 +58,20 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     for (item, executable) in TESTS.iter().zip(&tests) {
         files.push(copy(executable, &bundle, &format!("tests/{}", item.file_name()))?);
     }
-    for (item, executable) in PROGRAMS.iter().zip(&programs) {
+    for (item, executable) in wanted.iter().zip(&programs) {
         files.push(copy(executable, &bundle, &format!("bin/{}", item.file_name()))?);
     }
-    files.push(copy(&build::shim(workspace)?, &bundle, "bin/libkiln_shim.so")?);
-    match suites::cudarc::prebuilt(workspace) {
-        Ok((program, may_fail)) => {
-            files.push(copy(&program, &bundle, "bin/cudarc-tests")?);
-            write(&bundle.join("suites/may-fail"), &may_fail, false)?;
-        }
-        Err(failure) => println!("left out: cudarc-tests: {failure}"),
-    }
-    for wheel in wheels::all(&workspace.target.join("wheels")) {
-        let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.push(copy(&wheel, &bundle, &format!("peers/wheels/{name}"))?);
-    }
-    for outsider in OUTSIDERS {
-        match build::outsider(workspace, outsider) {
-            Ok(executable) => files.push(copy(&executable, &bundle, &format!("bin/{}", outsider.program))?),
-            Err(failure) => println!("left out: {}: {failure}", outsider.program),
-        }
+    files.push(copy(&build::shim(workspace, profile)?, &bundle, "bin/libkiln_shim.so")?);
+    if !arguments.dev {
+        files.extend(others(workspace, &bundle)?);
     }
     for (name, text) in FILES {
         write(&bundle.join(name), text, name.ends_with(".sh"))?;
     }
     write(&bundle.join("run.sh"), RUN, true)?;
-    write(&bundle.join("commands"), &lines(COMMANDS), false)?;
-    write(&bundle.join("benchmarks"), &lines(BENCHMARKS), false)?;
+    let commands: Vec<_> = COMMANDS.iter().filter(|(name, _)| !(arguments.dev && *name == CUDARC)).collect();
+    write(&bundle.join("commands"), &lines(commands), false)?;
+    write(&bundle.join("benchmarks"), &lines(BENCHMARKS.iter().filter(|_| !arguments.dev)), false)?;
     write(&bundle.join("sanitized"), &sanitized::run_lines(), false)?;
     write(&bundle.join("left-out"), &sanitized::left_out_lines(), false)?;
     let manifest = manifest(workspace, &files)?;
@@ -80,6 +81,29 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     let bytes = pack(&bundle)? + (RUN.len() + manifest.len()) as u64;
     println!("{}: {:.1} MiB", bundle.display(), bytes as f64 / (1024.0 * 1024.0));
     check_size(bytes)
+}
+
+/// What is built from other projects: the tests of cudarc, and peers to measure beside.
+fn others(workspace: &Workspace, bundle: &Path) -> Result<Vec<File>> {
+    let mut files = Vec::new();
+    match suites::cudarc::prebuilt(workspace) {
+        Ok((program, may_fail)) => {
+            files.push(copy(&program, bundle, "bin/cudarc-tests")?);
+            write(&bundle.join("suites/may-fail"), &may_fail, false)?;
+        }
+        Err(failure) => println!("left out: cudarc-tests: {failure}"),
+    }
+    for wheel in wheels::all(&workspace.target.join("wheels")) {
+        let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files.push(copy(&wheel, bundle, &format!("peers/wheels/{name}"))?);
+    }
+    for outsider in OUTSIDERS {
+        match build::outsider(workspace, outsider) {
+            Ok(executable) => files.push(copy(&executable, bundle, &format!("bin/{}", outsider.program))?),
+            Err(failure) => println!("left out: {}: {failure}", outsider.program),
+        }
+    }
+    Ok(files)
 }
 
 /// Puts everything large into one compressed file, which `run.sh` unpacks, and says how long that is.
@@ -107,10 +131,21 @@ struct File {
 
 fn copy(executable: &Path, bundle: &Path, name: &str) -> Result<File> {
     let to = bundle.join(name);
-    let content = std::fs::read(executable).map_err(|error| Failure::file("read", executable, &error))?;
     create_parent(&to)?;
     std::fs::copy(executable, &to).map_err(|error| Failure::file("write", &to, &error))?;
+    remove_symbols(&to);
+    let content = std::fs::read(&to).map_err(|error| Failure::file("read", &to, &error))?;
     Ok(File { name: name.to_owned(), bytes: content.len() as u64, glibc: newest_glibc(&content) })
+}
+
+/// Makes a file of the development profile a tenth of its size. Without the tool it stays as it is, and the size of the bundle is checked.
+fn remove_symbols(file: &Path) {
+    let is_program = std::fs::read(file).is_ok_and(|content| content.starts_with(b"\x7fELF"));
+    if is_program {
+        let mut command = Command::new("strip");
+        command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = command.status();
+    }
 }
 
 fn write(path: &Path, text: &str, executable: bool) -> Result {
@@ -131,8 +166,8 @@ fn create_parent(path: &Path) -> Result {
 }
 
 /// One line each: the name, a tab, the command.
-fn lines(commands: &[Line]) -> String {
-    commands.iter().map(|(name, command)| format!("{name}\t{command}\n")).collect()
+fn lines<'a>(commands: impl IntoIterator<Item = &'a Line>) -> String {
+    commands.into_iter().map(|(name, command)| format!("{name}\t{command}\n")).collect()
 }
 
 /// What the bundle is, with nothing in it that changes when the same commit is built again.

@@ -82,7 +82,7 @@ enum Command {
     /// Compiles the kernels that kiln-libs ships as PTX
     Kernels(shipped_ptx::Arguments),
     /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
-    GpuBundle,
+    GpuBundle(gpu_bundle::Arguments),
     /// Prints where NVRTC, ptxas and the CUDA headers are, for `eval "$(cargo xtask toolkit)"`
     Toolkit(toolkit::Arguments),
 }
@@ -107,7 +107,7 @@ fn main() -> ExitCode {
         Command::NumbaSuite(arguments) => suites::numba::run(&workspace, &arguments),
         Command::DriverTable => driver_table::run(&workspace),
         Command::Kernels(arguments) => shipped_ptx::run(&workspace, &arguments),
-        Command::GpuBundle => gpu_bundle::run(&workspace),
+        Command::GpuBundle(arguments) => gpu_bundle::run(&workspace, &arguments),
         Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),
     });
     match done {

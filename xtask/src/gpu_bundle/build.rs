@@ -1,7 +1,8 @@
 //! Builds the binaries of the bundle and finds where cargo put them.
 //!
-//! They are built optimised and without symbols, in a profile that exists only here, so that neither the
-//! `release` directory nor the debug information a developer wants there is disturbed.
+//! For figures they are built optimised and without symbols, in a profile that exists only here, so that neither the
+//! `release` directory nor the debug information a developer wants there is disturbed. Where a bundle is for tests alone, they are
+//! those that `cargo xtask test` builds, by the same command, so that nothing is built twice.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,12 +14,21 @@ use crate::failure::{Failure, Result};
 use crate::process;
 use crate::workspace::Workspace;
 
-const PROFILE: [&str; 4] = [
+const OPTIMISED: [&str; 4] = [
     "--config=profile.bundle.inherits=\"release\"",
     "--config=profile.bundle.debug=0",
     "--config=profile.bundle.strip=\"symbols\"",
     "--profile=bundle",
 ];
+
+/// How the binaries of the workspace are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// Optimised, for figures.
+    Optimised,
+    /// As the tests of this machine are, for tests alone.
+    Development,
+}
 
 /// Refuses an entry that names a package or target the workspace does not have.
 pub(crate) fn check_exists(workspace: &Workspace, item: &Item) -> Result {
@@ -33,25 +43,36 @@ pub(crate) fn check_exists(workspace: &Workspace, item: &Item) -> Result {
 }
 
 /// The test binaries, in the order of the items.
-pub(crate) fn tests(workspace: &Workspace, items: &[Item]) -> Result<Vec<PathBuf>> {
+pub(crate) fn tests(workspace: &Workspace, profile: Profile, items: &[&Item]) -> Result<Vec<PathBuf>> {
     let mut command = workspace.cargo();
     command.args(["test", "--no-run", "--all-features"]);
-    executables(workspace, command, items)
+    executables(workspace, profile, command, items)
 }
 
 /// The programs, in the order of the items.
-pub(crate) fn programs(workspace: &Workspace, items: &[Item]) -> Result<Vec<PathBuf>> {
+pub(crate) fn programs(workspace: &Workspace, profile: Profile, items: &[&Item]) -> Result<Vec<PathBuf>> {
     let mut command = workspace.cargo();
-    command.arg("build");
-    executables(workspace, command, items)
+    match profile {
+        Profile::Optimised => command.arg("build"),
+        // The tests start programs, and build them with the features of all packages.
+        Profile::Development => command.args(["test", "--no-run", "--all-features"]),
+    };
+    executables(workspace, profile, command, items)
 }
 
 /// The library that `kiln exec` gives to programs, which is beside the command there.
-pub(crate) fn shim(workspace: &Workspace) -> Result<PathBuf> {
+pub(crate) fn shim(workspace: &Workspace, profile: Profile) -> Result<PathBuf> {
     let mut command = workspace.cargo();
-    command.arg("build").args(PROFILE).args(["--package", "kiln-shim"]);
+    command.args(["build", "--package", "kiln-shim"]);
+    let directory = match profile {
+        Profile::Optimised => {
+            command.args(OPTIMISED);
+            "bundle"
+        }
+        Profile::Development => "debug",
+    };
     process::succeed(&mut command)?;
-    Ok(workspace.target.join("bundle").join("libkiln_shim.so"))
+    Ok(workspace.target.join(directory).join("libkiln_shim.so"))
 }
 
 /// The program of a package that is a separate workspace, or why there is none: it takes crates that nothing else here needs, and a
@@ -65,18 +86,25 @@ pub(crate) fn outsider(workspace: &Workspace, outsider: &Outsider) -> Result<Pat
     Ok(target.join("release").join(outsider.program))
 }
 
-fn executables(workspace: &Workspace, mut command: Command, items: &[Item]) -> Result<Vec<PathBuf>> {
+fn executables(
+    workspace: &Workspace,
+    profile: Profile,
+    mut command: Command,
+    items: &[&Item],
+) -> Result<Vec<PathBuf>> {
     if items.is_empty() {
         return Ok(Vec::new());
     }
-    command.args(PROFILE).arg("--message-format=json-render-diagnostics");
-    for item in items {
-        command.args(["--package", item.package]);
-        match item.target {
-            Target::Test(name) => command.args(["--test", name]),
-            Target::Program(name) => command.args(["--bin", name]),
-            Target::Example(name) => command.args(["--example", name]),
-        };
+    command.arg("--message-format=json-render-diagnostics");
+    match profile {
+        Profile::Optimised => {
+            command.args(OPTIMISED);
+            items.iter().for_each(|item| name(&mut command, item));
+        }
+        // Other packages would mean other features, and everything built again.
+        Profile::Development => {
+            command.arg("--workspace");
+        }
     }
     let messages = process::output(&mut command)?;
     items
@@ -84,19 +112,30 @@ fn executables(workspace: &Workspace, mut command: Command, items: &[Item]) -> R
         .map(|item| {
             let manifest =
                 workspace.package(item.package).map(|package| workspace.root.join(&package.manifest));
-            manifest.and_then(|manifest| executable(&messages, &manifest, item.target.name())).ok_or_else(
-                || Failure::new(format!("cargo built no `{}` of {}", item.target.name(), item.package)),
-            )
+            manifest.and_then(|manifest| executable(&messages, &manifest, item.target)).ok_or_else(|| {
+                Failure::new(format!("cargo built no `{}` of {}", item.target.name(), item.package))
+            })
         })
         .collect()
 }
 
-/// The executable of a target in cargo's messages.
-fn executable(messages: &str, manifest: &Path, name: &str) -> Option<PathBuf> {
+/// Asks for one item.
+fn name(command: &mut Command, item: &Item) {
+    command.args(["--package", item.package]);
+    match item.target {
+        Target::Test(name) => command.args(["--test", name]),
+        Target::Program(name) => command.args(["--bin", name]),
+        Target::Example(name) => command.args(["--example", name]),
+    };
+}
+
+/// The executable of a target in cargo's messages. A program has another of the same name with its unit tests.
+fn executable(messages: &str, manifest: &Path, target: Target) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages
         .filter(|message| message["manifest_path"].as_str().map(Path::new) == Some(manifest))
-        .filter(|message| message["target"]["name"].as_str() == Some(name))
+        .filter(|message| message["target"]["name"].as_str() == Some(target.name()))
+        .filter(|message| message["profile"]["test"].as_bool() == Some(matches!(target, Target::Test(_))))
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
@@ -107,13 +146,22 @@ mod tests {
     #[test]
     fn the_executable_of_the_right_package_is_found() {
         let messages = r#"
-            {"reason":"compiler-artifact","manifest_path":"/w/b/Cargo.toml","target":{"name":"cuda"},"executable":"/t/b"}
-            {"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"name":"a"},"executable":null}
-            {"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"name":"cuda"},"executable":"/t/a"}
+            {"reason":"compiler-artifact","manifest_path":"/w/b/Cargo.toml","target":{"name":"cuda"},"profile":{"test":true},"executable":"/t/b"}
+            {"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"name":"a"},"profile":{"test":false},"executable":null}
+            {"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"name":"cuda"},"profile":{"test":true},"executable":"/t/a"}
             not json"#;
-        let find = |manifest: &str, name| executable(messages, Path::new(manifest), name);
+        let find = |manifest: &str, name| executable(messages, Path::new(manifest), Target::Test(name));
         assert_eq!(find("/w/a/Cargo.toml", "cuda"), Some(PathBuf::from("/t/a")));
         assert_eq!(find("/w/a/Cargo.toml", "a"), None);
         assert_eq!(find("/w/c/Cargo.toml", "cuda"), None);
+    }
+
+    #[test]
+    fn a_program_is_not_taken_for_its_unit_tests() {
+        let messages = r#"
+            {"reason":"compiler-artifact","manifest_path":"/w/Cargo.toml","target":{"name":"kiln"},"profile":{"test":true},"executable":"/t/deps/kiln-1"}
+            {"reason":"compiler-artifact","manifest_path":"/w/Cargo.toml","target":{"name":"kiln"},"profile":{"test":false},"executable":"/t/kiln"}"#;
+        let found = executable(messages, Path::new("/w/Cargo.toml"), Target::Program("kiln"));
+        assert_eq!(found, Some(PathBuf::from("/t/kiln")));
     }
 }

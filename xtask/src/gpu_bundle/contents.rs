@@ -29,6 +29,11 @@ impl Target {
 }
 
 impl Item {
+    /// Whether it measures, which only an optimised program can.
+    pub(crate) fn measures(&self) -> bool {
+        self.package == "kiln-bench"
+    }
+
     /// Its name in the bundle: a test's begins with its package, because two packages may name a test alike.
     pub(crate) fn file_name(&self) -> String {
         match self.target {
@@ -81,6 +86,9 @@ pub(crate) const OUTSIDERS: &[Outsider] = &[
 /// A name, and the command as typed in the bundle's directory.
 pub(crate) type Line = (&'static str, &'static str);
 
+/// The command that runs the tests of cudarc, which are built from its sources.
+pub(crate) const CUDARC: &str = "cudarc-suite";
+
 /// Commands that must end well on a host with a GPU; each counts as one test.
 pub(crate) const COMMANDS: &[Line] = &[
     ("doctor", "bin/kiln doctor --policy required"),
@@ -89,7 +97,7 @@ pub(crate) const COMMANDS: &[Line] = &[
     ("commands", "sh samples/compare.sh"),
     ("transformer", "bin/14_transformer large 200"),
     ("ranks", "sh ranks/run.sh"),
-    ("cudarc-suite", "sh suites/run.sh"),
+    (CUDARC, "sh suites/run.sh"),
 ];
 
 /// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, CubeCL's and cudarc's are in the bundle, and `kiln-bench`
