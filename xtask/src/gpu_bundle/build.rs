@@ -62,17 +62,14 @@ pub(crate) fn programs(workspace: &Workspace, profile: Profile, items: &[&Item])
 
 /// The library that `kiln exec` gives to programs, which is beside the command there.
 pub(crate) fn shim(workspace: &Workspace, profile: Profile) -> Result<PathBuf> {
+    if profile == Profile::Development {
+        // Built with the tests, where cargo puts it in the folder of dependencies.
+        return Ok(workspace.target.join("debug").join("deps").join("libkiln_shim.so"));
+    }
     let mut command = workspace.cargo();
-    command.args(["build", "--package", "kiln-shim"]);
-    let directory = match profile {
-        Profile::Optimised => {
-            command.args(OPTIMISED);
-            "bundle"
-        }
-        Profile::Development => "debug",
-    };
+    command.arg("build").args(OPTIMISED).args(["--package", "kiln-shim"]);
     process::succeed(&mut command)?;
-    Ok(workspace.target.join(directory).join("libkiln_shim.so"))
+    Ok(workspace.target.join("bundle").join("libkiln_shim.so"))
 }
 
 /// The program of a package that is a separate workspace, or why there is none: it takes crates that nothing else here needs, and a
