@@ -58,8 +58,8 @@ fn rank_program() {
             std::process::exit(7);
         }
     };
-    rank.barrier().submit().unwrap();
-    let Err(error) = rounds(&rank) else {
+    let begun = rank.barrier().submit().map(drop);
+    let Err(error) = begun.and_then(|()| rounds(&rank)) else {
         println!("nothing went wrong");
         return;
     };

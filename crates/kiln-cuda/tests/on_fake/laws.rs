@@ -15,9 +15,7 @@ fn hold(chapter: Chapter, test: &str) {
         let opened = Opened::new(open(0).map_err(|error| error.to_string())?);
         Ok(opened.with_peer(open(1).map_err(|error| error.to_string())?))
     });
-    let subject = subject
-        .loss(Loss::ChildProcess)
-        .exclude("loss.other_device_goes_on", "a fault of the stand-in ends all of its devices");
+    let subject = subject.loss(Loss::ChildProcess);
     let summary = kiln_conform::run_test(&subject, chapter, module_path!(), test);
     println!("{summary}");
     assert!(summary.holds(), "{summary}");

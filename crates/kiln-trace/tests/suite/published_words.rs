@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use kiln_trace::{RecordingReader, export_perfetto};
+use kiln_trace::{RecordingReader, SubmissionKind, SubmissionRecord, TraceEvent, export_perfetto};
 
 use crate::explain::explained;
 use crate::samples::{all_kinds, asked, kernel, recorded, span, stamp};
@@ -26,7 +26,12 @@ fn the_words_of_the_book_are_in_explanations_or_traces() {
         asked(stamp(5, 1), stamp(4, 1)),
         kernel("consume", stamp(5, 1), 20, 3_310, span(9_000, 9_500)),
     ];
-    let events = [all_kinds(), waits.to_vec()].concat();
+    let TraceEvent::Submission(product) = kernel("blas.matmul", stamp(6, 1), 30, 3_400, span(9_500, 9_900))
+    else {
+        panic!("a submission")
+    };
+    let product = TraceEvent::Submission(SubmissionRecord { kind: SubmissionKind::Library, ..product });
+    let events = [all_kinds(), waits.to_vec(), vec![product]].concat();
     let text = explained(&events).to_string();
     let mut trace = Vec::new();
     let mut reader = RecordingReader::new(Cursor::new(recorded(&events, 5))).unwrap();

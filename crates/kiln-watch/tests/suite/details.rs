@@ -42,7 +42,8 @@ fn a_library_call_is_not_called_a_kernel() {
     };
     let product = TraceEvent::Submission(SubmissionRecord { kind: SubmissionKind::Library, ..product });
     let events = [product, kernel("relu", stamp(0, 2), 11, 200, span(9_000, 9_500))];
-    let watched = Recording::of(&events, 100).read();
+    let recording = Recording::of(&events, 100);
+    let watched = recording.read();
     let kinds = ["blas.matmul", "relu"].map(|name| work(&watched, name).kind);
     assert_eq!(kinds, ["library call", "kernel"]);
 }

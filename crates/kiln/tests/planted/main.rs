@@ -1,4 +1,4 @@
-//! Every planted bug is found within four seeds, where it is and as what it is; its fixed twin is clean.
+//! Every planted bug is found within four seeds, or sixteen where threads wait in loops, where it is and as what it is; its fixed twin is clean.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,6 +17,9 @@ use stage::Found;
 
 /// The seeds under which a bug must show itself, and its twin must not.
 const SEEDS: std::ops::Range<u64> = 0..4;
+
+/// The same for pairs whose threads wait for each other: blocks of seed 0 run in the order of their numbers, so that most of them do not wait there.
+const SEEDS_OF_WAITS: std::ops::Range<u64> = 0..16;
 
 /// Pairs whose threads wait for each other in loops: what they see depends on where threads are preempted.
 const WAITING: [&str; 28] = [
@@ -50,10 +53,16 @@ const WAITING: [&str; 28] = [
     "warp_slot_overwritten",
 ];
 
+fn waits(pair: &Pair) -> bool {
+    WAITING.iter().any(|name| pair.name == *name)
+}
+
 /// Why a pair fails, if it does.
 fn judge(pair: &Pair) -> Result<(), String> {
+    let seeds = if waits(pair) { SEEDS_OF_WAITS } else { SEEDS };
     let all = |kernel: &str| -> Vec<Found> {
-        SEEDS
+        seeds
+            .clone()
             .flat_map(|seed| stage::run(pair, &format!("{kernel}_{}", pair.name), seed, Checks::ALL))
             .collect()
     };
@@ -96,11 +105,10 @@ fn every_planted_bug_is_found_and_every_twin_is_clean() {
 
 #[test]
 fn twins_that_wait_are_clean_in_many_orders() {
-    let waits = |pair: &Pair| WAITING.iter().any(|name| pair.name == *name);
     let pairs: Vec<Pair> = Pair::all().into_iter().filter(waits).collect();
     assert_eq!(pairs.len(), WAITING.len());
     for pair in pairs {
-        for seed in SEEDS.end..64 {
+        for seed in SEEDS_OF_WAITS.end..64 {
             let found = stage::run(&pair, &format!("fixed_{}", pair.name), seed, Checks::ALL);
             assert!(found.is_empty(), "{} with seed {seed}: {found:#?}", pair.name);
         }
