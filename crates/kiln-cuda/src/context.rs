@@ -100,6 +100,11 @@ impl Context {
         Ok(Arc::new(context))
     }
 
+    /// What the device was lost by, if that was seen.
+    pub(crate) fn fault(&self) -> Option<&Error> {
+        self.faults.first()
+    }
+
     /// Makes the context current and gives access to the driver.
     ///
     /// # Errors

@@ -163,9 +163,20 @@ impl CudaDevice {
     }
 
     /// The opened device a place lies on.
+    ///
+    /// # Errors
+    /// Refused if it is not open or is lost: the driver would answer with its failure, as if this device had failed.
     fn peer(&self, call: &'static str, place: DevicePlace) -> Result<std::sync::Arc<Self>> {
-        Self::find(owner(place))
-            .ok_or_else(|| Error::refused(call, Refusal::Foreign { handle: place.base.to_string() }))
+        let handle = || place.base.to_string();
+        let peer = Self::find(owner(place))
+            .ok_or_else(|| Error::refused(call, Refusal::Foreign { handle: handle() }))?;
+        match peer.context.fault() {
+            None => Ok(peer),
+            Some(lost) => {
+                let why = format!("its device cannot be used any more: {lost}");
+                Err(Error::refused(call, Refusal::Busy { handle: handle(), why }))
+            }
+        }
     }
 
     /// A place said to be on another device that is this one.

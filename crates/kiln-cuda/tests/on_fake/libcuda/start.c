@@ -13,10 +13,12 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct { char name[64]; int calls; } counts[NAMES];
 static int initialised;
-static Status fault, fault_to_come;
+static Status faults[8], faults_to_come[8]; /* of each device */
 static int retained[8];
 static int reaches[8][8]; /* kernels of the first device may use memory of the second */
 static __thread int current; /* the device whose context is current, plus one */
+
+static int here(void) { return current ? current - 1 : 0; }
 
 int number_from_environment(const char *name, int otherwise) {
     const char *text = getenv(name);
@@ -61,7 +63,7 @@ static Status note(const char *name, const char *format, va_list arguments) {
         fprintf(log, "%d %s %s\n", (int)getpid(), name, text);
         fclose(log);
     }
-    if (is_sticky(code)) fault = code;
+    if (is_sticky(code)) faults[here()] = code;
     pthread_mutex_unlock(&lock);
     return code;
 }
@@ -82,14 +84,14 @@ Status enter_context(const char *name, const char *format, ...) {
     if (code) return code;
     if (!initialised) return NOT_INITIALIZED;
     if (!current || !retained[current - 1]) return INVALID_CONTEXT;
-    return fault;
+    return faults[here()];
 }
 
-void lose(Status code) { fault_to_come = code; }
+void lose(Status code) { faults_to_come[here()] = code; }
 
 Status fault_on_look(void) {
-    if (fault_to_come) fault = fault_to_come;
-    return fault;
+    if (faults_to_come[here()]) faults[here()] = faults_to_come[here()];
+    return faults[here()];
 }
 
 static int devices(void) { return number_from_environment("FAKE_CUDA_DEVICES", 1); }
@@ -194,7 +196,7 @@ Status cuDeviceGetAttribute(int *value, int attribute, int device) {
 Status cuDevicePrimaryCtxRetain(uintptr_t *context, int device) {
     ENTER("%d", device);
     if (!initialised) return NOT_INITIALIZED;
-    if (fault) return fault;
+    if (faults[device]) return faults[device];
     retained[device]++;
     *context = 0xc0000 + (uintptr_t)device;
     return SUCCESS;
