@@ -40,7 +40,7 @@ fn warm_copies_on_a_gpu_call_the_driver_for_nothing_but_the_copies() {
     for case in WARM {
         let calls = |count: &str| {
             let log = folder().join(format!("staging {case} {count}.log"));
-            let Some(mut command) = gpu::command_of(&[], &program, &[case, count]) else { return None };
+            let mut command = gpu::command_of(&[], &program, &[case, count])?;
             let output = command.env("FAKE_CUDA_LOG", &log).output().unwrap();
             assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{case}");
             let log = std::fs::read_to_string(&log).unwrap();

@@ -135,12 +135,12 @@ fn broken_count(form: &Form) -> Option<String> {
         return Some(format!("has `.{}` twice; keep one", word.keyword()));
     }
     let several = |is: fn(&Modifier) -> bool| form.modifiers().iter().filter(|word| is(word)).count() > 1;
-    let kinds: [(fn(&Modifier) -> bool, &str); 3] = [
-        (|word| matches!(word, Modifier::Order(_)), "memory orders"),
-        (|word| matches!(word, Modifier::Scope(_)), "scopes"),
-        (|word| matches!(word, Modifier::Type(_)), "types"),
+    let kinds = [
+        ("memory orders", several(|word| matches!(word, Modifier::Order(_)))),
+        ("scopes", several(|word| matches!(word, Modifier::Scope(_)))),
+        ("types", several(|word| matches!(word, Modifier::Type(_)))),
     ];
-    if let Some((_, kind)) = kinds.into_iter().find(|(is, _)| several(*is)) {
+    if let Some((kind, _)) = kinds.into_iter().find(|(_, several)| *several) {
         return Some(format!("has several {kind}; keep one"));
     }
     let has_spaces = form.opcode() != Opcode::Cp && several(|word| matches!(word, Modifier::Space(_)));
