@@ -29,7 +29,7 @@ impl Recorded {
     }
 
     /// Submissions with their kinds, names, whether they have the shape of a launch, and lines.
-    fn submissions(&self) -> Vec<(SubmissionKind, String, bool, u32)> {
+    fn submissions(&self) -> Vec<Submitted> {
         let (mut reader, mut found) = (self.reader(), Vec::new());
         while let Some(event) = reader.next_event().unwrap() {
             let line = match &event {
@@ -62,11 +62,11 @@ const NOTHING: &str = "
 .visible .entry nothing() { ret; }
 ";
 
+/// A submission of a recording: what it is, its name, whether it has a shape, and its line.
+type Submitted = (SubmissionKind, String, bool, u32);
+
 /// The submissions of a piece of work, and its launches and those of them that are a library's, as they are counted.
-fn recorded(
-    label: &str,
-    work: impl FnOnce(&DeviceRuntime),
-) -> (Recorded, Vec<(SubmissionKind, String, bool, u32)>, [u64; 2]) {
+fn recorded(label: &str, work: impl FnOnce(&DeviceRuntime)) -> (Recorded, Vec<Submitted>, [u64; 2]) {
     let file = Recorded::new(label);
     let gpu = DeviceRuntime::simulated(1).unwrap();
     gpu.trace(&file.0).unwrap();
@@ -80,7 +80,7 @@ fn recorded(
 }
 
 /// The launches among submissions.
-fn launches(submissions: &[(SubmissionKind, String, bool, u32)]) -> Vec<(SubmissionKind, &str, bool)> {
+fn launches(submissions: &[Submitted]) -> Vec<(SubmissionKind, &str, bool)> {
     let is_launch = |kind| matches!(kind, SubmissionKind::Kernel | SubmissionKind::Library);
     let all = submissions.iter().filter(|(kind, ..)| is_launch(*kind));
     all.map(|(kind, name, has_shape, _)| (*kind, name.as_str(), *has_shape)).collect()
