@@ -122,7 +122,7 @@ impl<'a> CollectiveCall<'a> {
         }
     }
 
-    /// Makes the call a node of a graph. Every rank replays its graph as often as the others.
+    /// Makes the call a node of a graph. Every rank makes it one, and replays its graph as often as the others.
     ///
     /// # Errors
     /// As for [`submit`](Self::submit); a graph of another runtime. The graph is unchanged. What other ranks call is compared at each replay.

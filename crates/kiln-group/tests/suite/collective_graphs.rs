@@ -87,3 +87,55 @@ fn a_graph_of_a_communicator_that_was_ended_is_refused_and_differs_from_no_other
     let findings = rig.machine.findings();
     assert!(findings.is_empty(), "{findings:?}");
 }
+
+/// On GPUs a collective is in a graph on all of its ranks or on none.
+#[test]
+fn a_collective_in_a_graph_on_one_rank_and_submitted_on_another_is_refused_whichever_comes_first() {
+    for first in [0, 1] {
+        let rig = Rig::new(2, 1);
+        let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
+        let buffers = [0, 1].map(|rank: usize| ranks[rank].runtime().upload(&[1_u32; 4]).unwrap());
+        let mut graph = ranks[0].runtime().graph();
+        ranks[0].all_reduce_in_place(&buffers[0], Reduction::Sum).record(&mut graph).unwrap();
+        let graph = graph.build().unwrap();
+        let submit =
+            |rank: usize| ranks[rank].all_reduce_in_place(&buffers[rank], Reduction::Sum).submit().map(drop);
+        let replay = || graph.replay().map(drop).map_err(|error| error.to_string());
+        let calls: [&dyn Fn() -> Result<(), String>; 2] =
+            [&replay, &|| submit(1).map_err(|error| error.to_string())];
+        calls[first]().unwrap();
+        let told = calls[1 - first]().unwrap_err();
+        let (one, other) = (1 - first, first);
+        let words = match first {
+            0 => "submitted and in a graph",
+            _ => "in a graph and submitted",
+        };
+        let differ = format!("rank {one} and rank {other} differ in the capture of collective 0: {words}");
+        assert!(told.contains(&differ), "{told}");
+        let findings = rig.machine.findings();
+        assert!(findings.iter().any(|found| found.to_string().contains(&differ)), "{findings:?}");
+        // The call that was refused is not there, and what is called alike is done.
+        let mut alike = ranks[1].runtime().graph();
+        ranks[1].all_reduce_in_place(&buffers[1], Reduction::Sum).record(&mut alike).unwrap();
+        match first {
+            0 => drop(alike.build().unwrap().replay().unwrap()),
+            _ => submit(0).unwrap(),
+        }
+        assert_eq!(buffers.map(|buffer| buffer.download().unwrap()), [[2; 4], [2; 4]]);
+    }
+}
+
+#[test]
+fn a_send_in_a_graph_and_a_receive_that_is_submitted_are_refused() {
+    let rig = Rig::new(2, 1);
+    let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
+    let buffers = [0, 1].map(|rank: usize| ranks[rank].runtime().upload(&[1_u32; 4]).unwrap());
+    let mut graph = ranks[0].runtime().graph();
+    ranks[0].send(&buffers[0], 1).record(&mut graph).unwrap();
+    graph.build().unwrap().replay().unwrap();
+    let told = ranks[1].recv(&buffers[1], 0).submit().unwrap_err().to_string();
+    assert!(
+        told.contains("rank 1 and rank 0 differ in the capture of transfer 0 from rank 0 to rank 1"),
+        "{told}"
+    );
+}

@@ -75,7 +75,12 @@ impl CollectiveKernel {
                 let what = format!("{} of {count} elements", collective.name());
                 return Err(Error::invalid(call, what, "use counts whose bytes fit 63 bits"));
             }
-            descriptions.push(Description { collective: *collective, count, place: (place, among_all) });
+            descriptions.push(Description {
+                collective: *collective,
+                count,
+                place: (place, among_all),
+                is_captured: false,
+            });
             place += usize::from(!collective.kind().has_peer());
         }
         Ok(CollectiveCall { rank: self.rank, descriptions })

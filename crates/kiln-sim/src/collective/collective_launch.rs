@@ -58,12 +58,13 @@ impl CollectiveRun {
 }
 
 impl State {
-    /// Takes the places of a launch in its communicator. Nothing is changed if another rank called something else.
+    /// Takes the places of a launch in its communicator, or of those of a graph. Nothing is changed if another rank called something else.
     pub(crate) fn submit_collectives(
         &mut self,
         call: &'static str,
         device: u32,
         tasks: &[&Task],
+        is_captured: bool,
     ) -> Result<Vec<Option<CollectiveRun>>> {
         let calls: Vec<_> = tasks.iter().map(|task| task.collectives()).collect();
         if calls.iter().all(Option::is_none) {
@@ -74,7 +75,7 @@ impl State {
         let before = (count > 1).then(|| self.communicators.clone());
         let runs: Result<Vec<_>> = calls
             .into_iter()
-            .map(|calls| calls.map(|calls| self.submit_launch(call, calls)).transpose())
+            .map(|calls| calls.map(|calls| self.submit_launch(call, calls, is_captured)).transpose())
             .collect();
         if let Err(error) = &runs {
             if let Some(before) = before {
@@ -89,7 +90,12 @@ impl State {
         runs
     }
 
-    fn submit_launch(&mut self, call: &'static str, calls: &Arc<CollectiveCall>) -> Result<CollectiveRun> {
+    fn submit_launch(
+        &mut self,
+        call: &'static str,
+        calls: &Arc<CollectiveCall>,
+        is_captured: bool,
+    ) -> Result<CollectiveRun> {
         let CommunicatorRank { id, rank, .. } = calls.rank;
         let Some(communicator) = self.communicators.get_mut(&id) else {
             let what = format!("communicator {} is over", id.short());
@@ -101,7 +107,8 @@ impl State {
         }
         let mut places = Vec::with_capacity(calls.descriptions.len());
         for called in &calls.descriptions {
-            let place = communicator.submit(rank, *called).map_err(|(place, other_rank, difference)| {
+            let called = Description { is_captured, ..*called };
+            let place = communicator.submit(rank, called).map_err(|(place, other_rank, difference)| {
                 let (what, value, other_value) = difference;
                 let which = match place {
                     MeetingPlace::All(number) => format!("the {what} of collective {number}"),
@@ -118,7 +125,10 @@ impl State {
                         what: which,
                         value,
                         other_value,
-                        next: "let all ranks call the same collectives in the same order",
+                        next: match what {
+                            "capture" => "put it into a graph on every rank, or on none",
+                            _ => "let all ranks call the same collectives in the same order",
+                        },
                     },
                 )
             })?;

@@ -11,6 +11,8 @@ pub(crate) struct Description {
     pub(crate) count: u64,
     /// Which collective of its launch it is, and how many those are. Sends and receives do not count.
     pub(crate) place: (usize, usize),
+    /// Whether it is run by a graph.
+    pub(crate) is_captured: bool,
 }
 
 /// What two ranks differ in: what, the value of the first, and of the second.
@@ -45,6 +47,10 @@ impl Description {
         if self.place != other.place && !is_pair {
             let place = |(at, of): (usize, usize)| format!("collective {} of {of} in its group", at + 1);
             return words("group", &place(self.place), &place(other.place));
+        }
+        if self.is_captured != other.is_captured {
+            let way = |is_captured: bool| if is_captured { "in a graph" } else { "submitted" };
+            return words("capture", &way(self.is_captured), &way(other.is_captured));
         }
         None
     }

@@ -64,7 +64,7 @@ impl Core {
                 let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
                 let plan = graph.plan.clone();
                 let tasks: Vec<&Task> = plan.nodes.iter().map(|node| &node.task).collect();
-                let runs = state.submit_collectives(CALL, objects.info.ordinal, &tasks)?;
+                let runs = state.submit_collectives(CALL, objects.info.ordinal, &tasks, true)?;
                 let runs = runs.into_iter().enumerate().filter_map(|(at, run)| Some((at, run?))).collect();
                 let (mark, run) = state.start_graph(lane, &plan, runs).ok_or_else(gone)?;
                 graph.users.add(&mark, &state.host);
@@ -73,7 +73,8 @@ impl Core {
             }
             _ => {
                 let task = self.task(&mut state, objects, CALL, command)?;
-                let run = state.submit_collectives(CALL, objects.info.ordinal, &[&task])?.pop().flatten();
+                let runs = state.submit_collectives(CALL, objects.info.ordinal, &[&task], false)?;
+                let run = runs.into_iter().next().flatten();
                 if let Some(rank) = task.aborts() {
                     state.abort_rank(&rank);
                 }
