@@ -102,6 +102,7 @@ mod sharded_buffer;
 mod shared_buffer;
 mod shared_pages;
 mod slurm_nodes;
+mod slurm_tasks;
 mod split;
 mod submit;
 mod ticket;

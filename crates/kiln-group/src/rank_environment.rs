@@ -6,6 +6,7 @@
 use crate::launcher::Launcher;
 use crate::rank_environment_error::RankEnvironmentError;
 use crate::slurm_nodes::first_node;
+use crate::slurm_tasks::tasks_of_each;
 
 /// Which rank of how many this process is, and where the ranks meet.
 ///
@@ -113,6 +114,8 @@ const LAUNCHERS: [LauncherVariables; 6] = [
     },
 ];
 
+/// How many ranks of a Slurm step each of its nodes has.
+const STEP_TASKS: &str = "SLURM_STEP_TASKS_PER_NODE";
 /// Where ranks of any launcher meet.
 const POINT: &str = "KILN_MEETING_POINT";
 /// The first port of Slurm jobs that name none; the number of the job is added.
@@ -179,7 +182,11 @@ impl RankEnvironment {
         };
         let ((rank_name, rank), (size_name, size)) = (needed(row.rank)?, needed(row.size)?);
         check_rank((rank_name, rank), (size_name, size))?;
-        let (local_rank, local_size) = (number(row.local_rank)?, number(row.local_size)?);
+        let local_rank = number(row.local_rank)?;
+        let local_size = match row.launcher {
+            Launcher::Slurm => slurm_local_size(local_rank, number(row.local_size)?, &find),
+            _ => number(row.local_size)?,
+        };
         if let (Some(local_rank), Some(local_size)) = (local_rank, local_size) {
             check_rank(local_rank, local_size)?;
         }
@@ -192,6 +199,17 @@ impl RankEnvironment {
             meeting_point: meeting_point((row.launcher, rank, size), &find)?,
         }))
     }
+}
+
+/// How many ranks of a step are on this node. What a batch script asked for per node may be another number, of which `srun` takes no notice.
+fn slurm_local_size(
+    local_rank: Option<(&'static str, u32)>,
+    asked: Option<(&'static str, u32)>,
+    find: &dyn Fn(&str) -> Option<String>,
+) -> Option<(&'static str, u32)> {
+    let of_step = find(STEP_TASKS).map(|tasks| Some((STEP_TASKS, tasks_of_each(&tasks)?)));
+    let is_over = |size: u32| local_rank.is_some_and(|(_, rank)| rank >= size);
+    of_step.unwrap_or(asked).filter(|(_, size)| !is_over(*size))
 }
 
 fn whole_number(name: &'static str, text: &str) -> Result<u32, RankEnvironmentError> {

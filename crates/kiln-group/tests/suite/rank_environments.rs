@@ -307,3 +307,21 @@ fn slurm_without_the_number_of_its_job_has_no_port() {
         assert_eq!(ranks(&with_port).meeting_point, point("gpu07", 29_500, false));
     }
 }
+
+#[test]
+fn what_a_batch_script_asked_for_per_node_is_no_limit_for_a_step_that_has_more_ranks_there() {
+    // `srun -n 4` inside a job of one task per node ignores that number, and leaves it in the environment.
+    let step = |local: &'static str, tasks: &'static str| {
+        let rank = [("SLURM_PROCID", local), ("SLURM_LOCALID", local), ("SLURM_STEP_NUM_TASKS", "4")];
+        let of_job = [("SLURM_NTASKS", "1"), ("SLURM_NTASKS_PER_NODE", "1")];
+        numbers(&ranks(&[&rank[..], &of_job, &[("SLURM_STEP_TASKS_PER_NODE", tasks)]].concat()))
+    };
+    for (local, rank) in [("0", 0), ("3", 3)] {
+        assert_eq!(step(local, "4"), (Launcher::Slurm, rank, 4, Some(rank), Some(4)));
+    }
+    assert_eq!(step("1", "2(x2)"), (Launcher::Slurm, 1, 4, Some(1), Some(2)));
+    // Not the same number on every node, or no number at all.
+    for tasks in ["3,1", "2(x3),1", "", "4(x", "many"] {
+        assert_eq!(step("1", tasks).4, None, "{tasks}");
+    }
+}
