@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use kiln_operation::{CollectiveKind, CommunicatorId, FOLD};
 use kiln_runtime::internal::{
-    RecordedMoment, WorkContext, check_ready, check_stream, check_usable, recorded_moment,
+    RecordedMoment, WorkContext, check_ready, check_stream, check_usable, recorded_moment, submit_called_at,
 };
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 
@@ -121,7 +121,8 @@ impl Bridge {
     ) -> Result<Ticket> {
         self.check(runtime, parts, stream)?;
         // Nothing is given to the others before all of it was read.
-        let read = parts.iter().map(|part| self.read((runtime, module), part)).collect::<Result<Vec<_>>>()?;
+        let read = |part| self.read((runtime, module), part, place);
+        let read = parts.iter().map(read).collect::<Result<Vec<_>>>()?;
         let came = recorded_moment(runtime);
         let as_recorded = &|| as_recorded(came);
         let mut counts = self.counts();
@@ -143,9 +144,9 @@ impl Bridge {
             return filled.map_err(|source| self.failed(source));
         };
         for write in others {
-            self.write((runtime, module), write, stream, None)?;
+            self.write((runtime, module), write, (stream, place), None)?;
         }
-        self.write((runtime, module), last, stream, Some(as_recorded))
+        self.write((runtime, module), last, (stream, place), Some(as_recorded))
     }
 
     /// Brings what this rank gives to the collectives of a call, which stands for as many values, and waits for what the others bring to each.
@@ -190,13 +191,13 @@ impl Bridge {
         &self,
         (runtime, module): (&DeviceRuntime, &Module),
         (part, to, bytes): &(&Part, GpuRef<u8>, Vec<u8>),
-        stream: Option<&Stream>,
+        (stream, place): (Option<&Stream>, &'static Location<'static>),
         as_recorded: Option<&dyn Fn() -> WorkContext>,
     ) -> Result<Ticket> {
         if part.collective.kind().reduces() && !to.is_empty() {
             let blocks = runtime.upload(bytes).map_err(|source| self.failed(source))?;
             let _recorded = as_recorded.map(|context| context());
-            return self.fold((runtime, module), part, (&blocks, to), stream);
+            return self.fold((runtime, module), part, (&blocks, to), (stream, place));
         }
         let _recorded = as_recorded.map(|context| context());
         let written = match stream {
@@ -432,7 +433,7 @@ impl Bridge {
         (runtime, module): (&DeviceRuntime, &Module),
         part: &Part,
         (blocks, to): (&GpuRef<u8>, &GpuRef<u8>),
-        stream: Option<&Stream>,
+        (stream, place): (Option<&Stream>, &'static Location<'static>),
     ) -> Result<Ticket> {
         let failed = |source| self.failed(source);
         let kernel = module.kernel(&format!("{FOLD}{}", part.collective), None).map_err(failed)?;
@@ -442,7 +443,7 @@ impl Bridge {
         }
         launch.grid(1).block(1).read(blocks).write(to).value(part.count);
         // SAFETY: it reads as many blocks as there are ranks, writes one, and ends.
-        unsafe { launch.submit() }.map_err(failed)
+        unsafe { submit_called_at(&mut launch, place) }.map_err(failed)
     }
 
     fn key(&self, place: &Place, rank: u32) -> String {

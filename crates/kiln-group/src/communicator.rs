@@ -116,8 +116,13 @@ impl DeviceCommunicator {
     /// # Errors
     /// NCCL is missing or too old; a lost device.
     pub fn new_id(runtime: &DeviceRuntime) -> Result<CommunicatorId> {
+        Self::id_of(runtime, 0)
+    }
+
+    /// Makes an id, for a rank that has its number.
+    fn id_of(runtime: &DeviceRuntime, rank: u32) -> Result<CommunicatorId> {
         let made = OnceLock::new();
-        let failed = |source| GroupError::Rank { rank: 0, source };
+        let failed = |source| GroupError::Rank { rank, source };
         drop(runtime.load_module(&Image::CommunicatorId { id: &made }).map_err(failed)?);
         let bytes = made.get().map_or(&[][..], Vec::as_slice);
         CommunicatorId::try_from(bytes).map_err(GroupError::collective)
@@ -143,7 +148,7 @@ impl DeviceCommunicator {
     pub(crate) fn next_id(&self) -> Result<CommunicatorId> {
         match &self.inner.bridge {
             Some(_) => Ok(random_id()),
-            None => Self::new_id(self.runtime()),
+            None => Self::id_of(self.runtime(), self.rank()),
         }
     }
 
@@ -179,7 +184,7 @@ impl DeviceCommunicator {
             bridge.map(|job| Bridge::new((job, membership.losses_before), id, (rank, size), config.deadline));
         // The device of this process knows this rank alone, by another id.
         let loaded = match bridge {
-            Some(_) => CommunicatorRank { id: Self::new_id(runtime)?, ..joined },
+            Some(_) => CommunicatorRank { id: Self::id_of(runtime, rank)?, ..joined },
             None => joined,
         };
         let (module, ready) = if size > 1 { load(runtime, &loaded).map_err(failed)? } else { (claim, None) };

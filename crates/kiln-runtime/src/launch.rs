@@ -4,6 +4,7 @@ mod argument_tuple;
 mod arguments;
 mod builder;
 pub(crate) mod byte_arguments;
+pub(crate) mod called_launch;
 mod check;
 mod extra_buffers;
 mod kernel;

@@ -1,6 +1,9 @@
 //! What this rank brings, read from its device.
 
+use std::panic::Location;
+
 use kiln_operation::BRING;
+use kiln_runtime::internal::submit_called_at;
 use kiln_runtime::{DeviceRuntime, GpuRef, Module};
 
 use super::Bridge;
@@ -8,10 +11,15 @@ use crate::collective_part::Part;
 use crate::error::Result;
 
 impl Bridge {
-    /// Reads what this rank brings.
-    pub(super) fn read(&self, device: (&DeviceRuntime, &Module), part: &Part) -> Result<Vec<u8>> {
+    /// Reads what this rank brings to a call at a line of the program.
+    pub(super) fn read(
+        &self,
+        device: (&DeviceRuntime, &Module),
+        part: &Part,
+        line: &'static Location<'static>,
+    ) -> Result<Vec<u8>> {
         let Some(from) = self.given(part)?.filter(|from| !from.is_empty()) else { return Ok(Vec::new()) };
-        let read = self.copied(device, part, &from)?;
+        let read = self.copied(device, part, (&from, line))?;
         read.unwrap_or(from).download().map_err(|source| self.failed(source))
     }
 
@@ -20,7 +28,7 @@ impl Bridge {
         &self,
         (runtime, module): (&DeviceRuntime, &Module),
         part: &Part,
-        from: &GpuRef<u8>,
+        (from, line): (&GpuRef<u8>, &'static Location<'static>),
     ) -> Result<Option<GpuRef<u8>>> {
         let failed = |source| self.failed(source);
         let copy = match runtime.allocate::<u8>(from.len()) {
@@ -31,7 +39,7 @@ impl Bridge {
         let mut launch = runtime.launch(&kernel);
         launch.grid(1).block(1).read(from).write(&copy).value(from.len() as u64);
         // SAFETY: it reads one buffer, writes another one of the same size, and ends.
-        unsafe { launch.submit() }.map_err(failed)?;
+        unsafe { submit_called_at(&mut launch, line) }.map_err(failed)?;
         Ok(Some(copy))
     }
 }
