@@ -142,6 +142,7 @@ impl Suite {
             counted(|outcome| *outcome == Outcome::Passed),
             counted(|outcome| *outcome == Outcome::Failed)
         );
+        self.print_unknown(&results, &findings);
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, outcome) in results.outcomes {
             tally.add(&name, outcome);
@@ -151,6 +152,17 @@ impl Suite {
         }
         tally.add_findings(findings);
         Ok(())
+    }
+
+    /// Prints what the list does not know, at once: the whole suite takes long.
+    fn print_unknown(&self, results: &FileResults, findings: &[String]) {
+        let failed = results.outcomes.iter().filter(|(_, outcome)| **outcome == Outcome::Failed);
+        for (name, _) in failed.filter(|(name, _)| self.known.why_failed(name).is_none()) {
+            println!("  failed: {name}");
+        }
+        for text in findings.iter().filter(|text| self.known.why_found(text).is_none()) {
+            println!("  found: {text}");
+        }
     }
 
     fn pytest(&self, what: &str) -> Result<Ran> {
