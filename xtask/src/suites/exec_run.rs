@@ -80,6 +80,16 @@ impl ExecRun {
         Self { device, ..self }
     }
 
+    /// How often a program runs, each time with the next seed.
+    pub(crate) fn seeds(&self) -> u64 {
+        self.seeds
+    }
+
+    /// The same with one seed.
+    pub(crate) fn once(&self) -> Self {
+        Self { kiln: self.kiln.clone(), seeds: 1, ..*self }
+    }
+
     /// The command for a program; its arguments and environment are added to it.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.kiln);
@@ -167,6 +177,7 @@ mod tests {
             exec.command("tests").get_args().map(|word| word.to_string_lossy().into_owned()).collect()
         };
         assert_eq!(words(&exec), ["exec", "--json", "--seeds", "3", "--", "tests"]);
+        assert_eq!(words(&exec.once()), ["exec", "--json", "--seeds", "1", "--", "tests"]);
         assert_eq!(words(&exec.on(SuiteDevice::Cuda)), ["exec", "--json", "--device", "cuda", "--", "tests"]);
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of a suite: the tests that fail, and the findings that are right, each with its reason.
 //!
 //! A line is `fails NAME: REASON`, `varies NAME: REASON`, `leaves out NAME: REASON`, `slow NAME: REASON` or `finds TEXT: REASON`. What is slow is left out in the
-//! development profile. A name may end with `*`; a finding is known by a part of its text.
+//! development profile, and with several seeds it runs with the first one alone. A name may end with `*`; a finding is known by a part of its text.
 
 use crate::failure::{Failure, Result};
 
@@ -24,7 +24,7 @@ enum Kind {
     Varies,
     /// It is not run.
     LeavesOut,
-    /// It takes too long without optimisation.
+    /// It takes too long without optimisation, and with every seed.
     Slow,
     /// A finding that is right.
     Finds,
@@ -94,6 +94,12 @@ impl KnownResults {
         lines.map(|line| (line.what.as_str(), line.reason.as_str()))
     }
 
+    /// Tests that take too long to run with every seed.
+    pub(crate) fn slow(&self) -> impl Iterator<Item = &str> {
+        let lines = self.lines.iter().filter(|line| line.kind == Kind::Slow);
+        lines.map(|line| line.what.as_str())
+    }
+
     /// Why a finding is right.
     pub(crate) fn why_found(&self, text: &str) -> Option<&str> {
         let mut lines = self.lines.iter().filter(|line| line.kind == Kind::Finds);
@@ -134,6 +140,11 @@ mod tests {
             (left_out(true), left_out(false)),
             (vec!["b".to_owned()], vec!["a".to_owned(), "b".to_owned()])
         );
+        let slow = |is_optimised| {
+            let known = KnownResults::parse("slow a: long").unwrap().for_profile(is_optimised);
+            known.slow().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!((slow(true), slow(false)), (vec!["a".to_owned()], vec![]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::failure::{Failure, Result};
 use crate::process;
@@ -53,7 +54,8 @@ impl RustSuite<'_> {
         program.map(PathBuf::from).ok_or_else(|| Failure::new("cargo built no test program"))
     }
 
-    /// Runs the tests, and what failed once more. `prepare` gives a command its environment.
+    /// Runs the tests, and what failed once more. `prepare` gives a command its environment. With several seeds, what is slow runs with the first one
+    /// alone, unless words for the tests say which of them run.
     pub(crate) fn run(
         &self,
         exec: &ExecRun,
@@ -61,28 +63,37 @@ impl RustSuite<'_> {
         (threads, rest): (&str, &[String]),
         prepare: impl Fn(&mut Command),
     ) -> Result {
-        let sources = self.home.join("sources");
-        let mut tally = Tally::default();
-        let started = |words: &mut dyn FnMut(&mut Command)| -> Result<Ran> {
+        let once = exec.once();
+        let started = |exec: &ExecRun, words: &[&str]| -> Result<Ran> {
             let mut command = exec.command(program);
-            command.current_dir(&sources);
+            command.current_dir(self.home.join("sources"));
             prepare(&mut command);
-            words(&mut command);
-            exec.run(&mut command)
+            exec.run(command.args(words))
         };
-        let ran = started(&mut |command| {
-            command.args(["--test-threads", threads]).args(rest);
-            for (name, _) in self.known.left_out() {
-                command.args(["--skip", name]);
+        let slow: Vec<&str> = self.known.slow().filter(|_| exec.seeds() > 1 && rest.is_empty()).collect();
+        let left_out = self.known.left_out().map(|(name, _)| name).chain(slow.iter().copied());
+        let mut words = vec!["--test-threads", threads];
+        words.extend(rest.iter().map(String::as_str));
+        words.extend(left_out.flat_map(|name| ["--skip", name]));
+        let mut runs = vec![("the tests", exec, words)];
+        if !slow.is_empty() {
+            let words = ["--test-threads", threads, "--exact"].into_iter().chain(slow.iter().copied());
+            runs.push(("those that are slow", &once, words.collect()));
+        }
+        let mut tally = Tally::default();
+        for (what, exec, words) in runs {
+            let began = Instant::now();
+            let ran = started(exec, &words)?;
+            println!("{what}, with {} seeds: {:.1} s", exec.seeds(), began.elapsed().as_secs_f64());
+            if ran.is_late {
+                println!("{what} took too long and were told to end");
             }
-        })?;
-        read(&ran.printed, |name, outcome| tally.add(name, outcome));
-        tally.add_findings(ran.findings);
-        let failed = tally.failed();
-        for name in failed.iter().take(MOST_ALONE) {
-            let ran = started(&mut |command| {
-                command.args(["--test-threads", "1", "--exact", name]);
-            })?;
+            read(&ran.printed, |name, outcome| tally.add(name, outcome));
+            tally.add_findings(ran.findings);
+        }
+        for name in tally.failed().iter().take(MOST_ALONE) {
+            let exec = if slow.contains(&name.as_str()) { &once } else { exec };
+            let ran = started(exec, &["--exact", name, "--test-threads=1"])?;
             let mut alone = Outcome::Failed;
             read(&ran.printed, |of, outcome| {
                 if of == name.as_str() {
@@ -91,9 +102,6 @@ impl RustSuite<'_> {
             });
             tally.replace(name, if ran.is_late { Outcome::Failed } else { alone });
             tally.add_findings(ran.findings);
-        }
-        if ran.is_late {
-            println!("the tests took too long and were told to end");
         }
         tally.judge(&self.known, rest.is_empty())
     }
