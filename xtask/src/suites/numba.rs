@@ -39,8 +39,6 @@ const PACKAGES: [&str; 18] = [
     "pytest-benchmark==5.3.1",
     "setuptools==65.5.0",
 ];
-/// What a file of tests has.
-const LIMIT: Duration = Duration::from_secs(1200);
 /// The module of tests.
 const TESTS: &str = "site-packages/numba_cuda/numba/cuda/tests";
 /// A setting that numba's sources keep beside the package, and some tests look for.
@@ -61,6 +59,9 @@ pub(crate) struct Arguments {
     /// How many processes run at a time
     #[arg(long, default_value_t = 1)]
     jobs: usize,
+    /// Seconds that a file of tests has; give more on a machine that does other work
+    #[arg(long, default_value_t = 1200)]
+    limit: u64,
     /// Files to run, by a part of their path; all if none is named
     files: Vec<String>,
 }
@@ -69,7 +70,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     let home = workspace.target.join("numba-suite");
     let known = KnownResults::parse(include_str!("numba.txt"))?.for_profile(!arguments.debug);
-    let exec = ExecRun::build(workspace, !arguments.debug, 1, LIMIT)?;
+    let limit = Duration::from_secs(arguments.limit);
+    let exec = ExecRun::build(workspace, !arguments.debug, 1, limit)?;
     let python = python_packages::environment(&home.join("python"), &PACKAGES)?;
     let plugin = home.join("kiln_suite_plugin.py");
     fs::write(&plugin, PLUGIN).map_err(|error| Failure::file("write", &plugin, &error))?;
