@@ -363,3 +363,22 @@ fn a_rank_that_leaves_after_its_last_collective_is_not_lost() {
     rig.group.synchronize().unwrap();
     assert_eq!(ranks[0].lost_rank(), None);
 }
+
+#[test]
+fn ranks_that_wait_for_one_whose_call_was_refused_are_told_what_it_called() {
+    // One call, and one of several in a group.
+    for is_group in [false, true] {
+        let Ranks { mut ranks, buffers, rig } = ranks(2);
+        let call = |rank: usize, reduction| {
+            let call = ranks[rank].all_reduce_in_place(&buffers[rank], reduction);
+            if is_group { ranks[rank].barrier().and(call) } else { call }
+        };
+        let waiting = call(0, Reduction::Sum).submit().unwrap();
+        assert!(call(1, Reduction::Max).submit().is_err());
+        drop(ranks.remove(1));
+        let told = waiting.wait().unwrap_err().to_string();
+        let words = "for rank 1, which called all_reduce of 12 f32 there with another reduction, max, and was refused, and has dropped its communicator";
+        assert!(told.contains(words), "{told}");
+        drop((ranks, buffers, rig));
+    }
+}

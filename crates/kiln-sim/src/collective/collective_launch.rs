@@ -79,7 +79,10 @@ impl State {
             .collect();
         if let Err(error) = &runs {
             if let Some(before) = before {
-                self.communicators = before;
+                let refused = std::mem::replace(&mut self.communicators, before);
+                tasks.iter().filter_map(|task| task.collectives()).for_each(|calls| {
+                    self.communicators.take_refused(&calls.rank, &refused);
+                });
             }
             // A launch that is refused for another reason, such as that its communicator was ended, differs from none.
             if let Some(difference @ Refusal::Disagreement { .. }) = error.refusal() {

@@ -29,6 +29,8 @@ pub(crate) struct Member {
     pub(crate) finished: u64,
     /// Its launches ended without having been done.
     pub(crate) is_aborted: bool,
+    /// The last call that was refused, since another rank had called something else: where they were to meet, and what it was.
+    pub(crate) refused: Option<(MeetingPlace, String)>,
     /// Collectives that were submitted, without sends and receives.
     collectives: u64,
     sent: BTreeMap<u32, u64>,
@@ -130,6 +132,9 @@ impl SimCommunicator {
         if let Some((other, theirs)) = known
             && let Some(difference) = called.difference(&theirs)
         {
+            let (what, mine, _) = &difference;
+            let said = format!("called {called} there with another {what}, {mine}, and was refused");
+            self.members[rank as usize].refused = Some((place, said));
             return Err((place, other, difference));
         }
         match place {

@@ -140,11 +140,16 @@ impl State {
 
 fn missing_text(communicator: &SimCommunicator, rank: u32, place: MeetingPlace) -> String {
     let has_called = communicator.has_called(rank, place);
-    let why = match communicator.member(rank).map(|member| &member.state) {
+    let member = communicator.member(rank);
+    let refused =
+        member.and_then(|member| member.refused.as_ref()).filter(|(at, _)| *at == place && !has_called);
+    let refused = refused.map(|(_, said)| format!("which {said}"));
+    let why = match member.map(|member| &member.state) {
         Some(MemberState::Loaded { .. }) if has_called => "which has queued it behind other work".to_owned(),
-        Some(MemberState::Loaded { .. }) => "which has not called it".to_owned(),
+        Some(MemberState::Loaded { .. }) => refused.unwrap_or_else(|| "which has not called it".to_owned()),
         Some(MemberState::Left { .. }) => {
-            "which has dropped its communicator or shut down its device".to_owned()
+            let left = "has dropped its communicator or shut down its device";
+            refused.map_or_else(|| format!("which {left}"), |refused| format!("{refused}, and {left}"))
         }
         Some(MemberState::Lost { why, .. }) => format!("which is lost: {why}"),
         Some(MemberState::Absent) | None => "which was never loaded".to_owned(),
