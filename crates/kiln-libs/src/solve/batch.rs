@@ -110,10 +110,8 @@ impl<T: Real> Batch<T> {
     ) -> Result<()> {
         let wanted = u128::from(of_each) * u128::from(self.count);
         if list.len() as u128 != wanted {
-            let (given, count, shape) = (list.len(), self.count, shape());
-            let what = format!(
-                "`{name}` has {given} elements and must have {wanted} for {count} matrices of {shape}"
-            );
+            let matrices = counted_shapes(self.count, ("a matrix", "matrices"), shape());
+            let what = format!("`{name}` has {} elements and must have {wanted} for {matrices}", list.len());
             return self.check.refuse(what, EXACT_HINT);
         }
         self.apart((name, list))
@@ -128,18 +126,19 @@ impl<T: Real> Batch<T> {
     pub(super) fn sides(&self, b: &Matrix<'_, T>) -> Result<Self> {
         let sides = Self::written(self.check, "b", b)?;
         if (sides.rows, sides.count) != (self.rows, self.count) {
-            let what = format!(
-                "{} matrices of {} x {} and {} right-hand sides of {}",
-                self.count,
-                self.rows,
-                self.rows,
-                sides.count,
-                b.shape_text()
-            );
+            let given = self.shapes_text(("a matrix", "matrices"));
+            let of_sides =
+                counted_shapes(sides.count, ("a right-hand side", "right-hand sides"), b.shape_text());
+            let what = format!("{given} and {of_sides}");
             return Err(self.check.refusal(what, "give a right-hand side with as many rows for each matrix"));
         }
         self.apart(sides.named())?;
         Ok(sides)
+    }
+
+    /// How many there are of which shape, under a noun for one and for several.
+    pub(super) fn shapes_text(&self, nouns: (&str, &str)) -> String {
+        counted_shapes(self.count, nouns, format!("{} x {}", self.rows, self.columns))
     }
 
     /// Its name and its memory, for checks of other operands.
@@ -184,5 +183,13 @@ impl<T: Real> Batch<T> {
             ElementType::F64 => "f64",
             _ => "f32",
         }
+    }
+}
+
+/// So many of a shape, under a noun for one and for several.
+pub(super) fn counted_shapes(count: u64, (one, several): (&str, &str), shape: String) -> String {
+    match count {
+        1 => format!("{one} of {shape}"),
+        count => format!("{count} {several} of {shape}"),
     }
 }

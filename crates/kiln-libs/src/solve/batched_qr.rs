@@ -182,14 +182,8 @@ impl<T: Real> ApplyQBatched<'_, T> {
         let c = Batch::written(check, "c", &self.c)?.counted()?;
         let order = if self.side == Side::Left { c.rows } else { c.columns };
         if (order, c.count) != (factored.rows, factored.count) {
-            let what = format!(
-                "{} factors of {} x {} and {} matrices `c` of {}",
-                factored.count,
-                factored.rows,
-                factored.columns,
-                c.count,
-                self.c.shape_text()
-            );
+            let factors = factored.shapes_text(("a factor", "factors"));
+            let what = format!("{factors} and {}", c.shapes_text(("a matrix `c`", "matrices `c`")));
             let hint =
                 "give a `c` for each, whose side next to `q` is as long as the factored matrix has rows";
             return Err(check.refusal(what, hint));

@@ -7,7 +7,7 @@ use kiln_mem::StreamKey;
 use kiln_operation::Triangle;
 use kiln_runtime::GpuRef;
 
-use super::batch::Batch;
+use super::batch::{Batch, counted_shapes};
 use super::batched::{SHARED_BYTES, THREADS, lower};
 use super::batched_call::{BatchOperation, BatchedCall, FailureKind, FoundWords};
 use super::handle::Solve;
@@ -289,12 +289,9 @@ impl<T: Real> SvdBatched<'_, T> {
             if (found.rows, found.columns, found.count) == (shape.0, shape.1, count) {
                 return Ok(found);
             }
-            let what = format!(
-                "`{name}` is {}, and must be {count} matrices of {} x {}",
-                matrix.sizes_text(),
-                shape.0,
-                shape.1
-            );
+            let wanted =
+                counted_shapes(count, ("a matrix", "matrices"), format!("{} x {}", shape.0, shape.1));
+            let what = format!("`{name}` is {}, and must be {wanted}", matrix.sizes_text());
             Err(SVD.refusal(what, "give matrices that fit each other"))
         };
         let (u, vt) = (vectors("u", &self.u, (a.rows, k))?, vectors("vt", &self.vt, (k, a.columns))?);

@@ -363,3 +363,24 @@ fn batches_without_such_factors_are_refused() {
     gpu.reap_pending().unwrap();
     assert_eq!(gpu.bytes_outstanding(), before, "nothing is held");
 }
+
+#[test]
+fn refusals_of_batches_tell_the_shapes_that_were_given() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let solve = Solve::new(&gpu);
+    let (a, b) = (gpu.zeros::<f64>(12).unwrap(), gpu.zeros::<f64>(12).unwrap());
+    let tau = gpu.zeros::<f64>(2).unwrap();
+    let (tall, side) = (Matrix::new(&a, 4, 2), Matrix::new(&b, 3, 1));
+    let refused = |answer: Result<()>| answer.unwrap_err().to_string();
+    let text = refused(solve.least_squares_batched(tall, side).submit().map(drop));
+    assert!(text.contains("a matrix of 4 x 2 and a right-hand side of 3 x 1;"), "{text}");
+    let many = Matrix::new(&a, 3, 2).batch(2);
+    let text = refused(solve.least_squares_batched(many, side).submit().map(drop));
+    assert!(text.contains("2 matrices of 3 x 2 and a right-hand side of 3 x 1;"), "{text}");
+    let text = refused(solve.apply_q_batched(Side::Left, tall, &tau, side).submit().map(drop));
+    assert!(text.contains("a factor of 4 x 2 and a matrix `c` of 3 x 1;"), "{text}");
+    let text = refused(solve.qr_batched(tall, &a).submit().map(drop));
+    assert!(text.contains("`tau` has 12 elements and must have 2 for a matrix of 4 x 2;"), "{text}");
+    let text = refused(solve.svd_batched(tall, &tau, tall, side).submit().map(drop));
+    assert!(text.contains("`vt` is a matrix of 3 x 1, and must be a matrix of 2 x 2;"), "{text}");
+}
