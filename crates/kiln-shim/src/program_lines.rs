@@ -6,9 +6,11 @@
 //! allocate are noted, too, because a recording has the lines of both.
 
 mod known_walks;
+mod loaded_files;
 mod native_frames;
 mod python_frames;
 mod submitted_work;
+mod told_frames;
 
 use std::backtrace::Backtrace;
 use std::cell::Cell;
@@ -21,9 +23,12 @@ use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Driver, Error, Site};
 
 use crate::statistics;
+use known_walks::KnownStack;
+use loaded_files::LoadedFile;
 use native_frames::NativeStack;
 use python_frames::PythonFrame;
 use submitted_work::SubmittedWork;
+use told_frames::ToldFrame;
 
 /// Frames of the program that are told.
 const TOLD: usize = 3;
@@ -35,6 +40,8 @@ const MOST_PLACES: usize = 4096;
 pub(crate) struct ProgramPlace {
     python: Vec<PythonFrame>,
     native: Backtrace,
+    /// Files of its code that may be unloaded.
+    files: Vec<LoadedFile>,
     /// Looked up once.
     words: OnceLock<Option<String>>,
     line: OnceLock<Option<(String, u32)>>,
@@ -44,7 +51,7 @@ pub(crate) struct ProgramPlace {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum PlaceKey {
     Python(Vec<PythonFrame>),
-    Native(NativeStack),
+    Native(NativeStack, Vec<LoadedFile>),
 }
 
 thread_local! {
@@ -64,8 +71,16 @@ pub(crate) mod noted {
     /// It waits or allocates, and does in a process that is recorded.
     pub(crate) const RECORDED: u8 = 2;
 
-    const QUEUE_WORK: [&str; 6] =
-        ["cuLaunch", "cuMemcpy", "cuMemset", "cuGraphLaunch", "cuStreamWriteValue", "cuStreamBatchMemOp"];
+    const QUEUE_WORK: [&str; 8] = [
+        "cuLaunch",
+        "cuMemcpy",
+        "cuMemset",
+        "cuGraphLaunch",
+        "cuStreamAddCallback",
+        "cuStreamBatchMemOp",
+        "cuStreamWaitValue",
+        "cuStreamWriteValue",
+    ];
     const WAIT_OR_ALLOCATE: [&str; 7] = [
         "cuStreamWaitEvent",
         "cuStreamSynchronize",
@@ -127,9 +142,13 @@ pub(crate) fn enter(name: &'static str) {
     }
     statistics::count_stack_walk();
     let (native, slots) = NativeStack::walk(from);
-    let place = place_of(PlaceKey::Native(native));
+    let unloads = loaded_files::unloads();
+    let files = loaded_files::that_may_go(native.addresses());
+    // A stack in files that stay is the same for as long as the process runs.
+    let unloads = (!files.is_empty()).then_some(unloads);
+    let place = place_of(PlaceKey::Native(native, files));
     if let Some(slots) = slots {
-        known_walks::keep(name, from, slots, place);
+        known_walks::keep(name, from, KnownStack { slots, unloads, place });
     }
     HERE.set(place);
 }
@@ -151,11 +170,11 @@ fn place_of(key: PlaceKey) -> Option<&'static ProgramPlace> {
     if known.len() >= MOST_PLACES {
         return None;
     }
-    let (python, native) = match &key {
-        PlaceKey::Python(frames) => (frames.clone(), Backtrace::disabled()),
-        PlaceKey::Native(_) => (Vec::new(), Backtrace::force_capture()),
+    let (python, native, files) = match &key {
+        PlaceKey::Python(frames) => (frames.clone(), Backtrace::disabled(), Vec::new()),
+        PlaceKey::Native(_, files) => (Vec::new(), Backtrace::force_capture(), files.clone()),
     };
-    let place = ProgramPlace { python, native, words: OnceLock::new(), line: OnceLock::new() };
+    let place = ProgramPlace { python, native, files, words: OnceLock::new(), line: OnceLock::new() };
     let place: &'static ProgramPlace = Box::leak(Box::new(place));
     known.insert(key, place);
     Some(place)
@@ -196,11 +215,15 @@ impl Layer for PlacingLayer {
 }
 
 impl ProgramPlace {
+    fn told(&self) -> Vec<ToldFrame> {
+        told_frames::told(&self.native, &self.files, TOLD)
+    }
+
     /// The innermost frames of the program, such as `run.c:42 in step, run.c:90 in main`.
     fn words(&self) -> Option<&str> {
         let words = self.words.get_or_init(|| {
             let frames: Vec<String> = match self.python.as_slice() {
-                [] => native_frames::told(&self.native, TOLD).iter().map(ToString::to_string).collect(),
+                [] => self.told().iter().map(ToString::to_string).collect(),
                 python => python.iter().map(ToString::to_string).collect(),
             };
             (!frames.is_empty()).then(|| frames.join(", "))
@@ -211,7 +234,7 @@ impl ProgramPlace {
     /// The file and the line of the innermost frame of the program that has one.
     fn line(&self) -> Option<(&str, u32)> {
         let line = self.line.get_or_init(|| match self.python.as_slice() {
-            [] => native_frames::told(&self.native, TOLD).iter().find_map(native_frames::ToldFrame::line),
+            [] => self.told().iter().find_map(ToldFrame::line),
             [innermost, ..] => innermost.line(),
         });
         line.as_ref().map(|(file, line)| (file.as_str(), *line))
@@ -284,7 +307,7 @@ mod tests {
 
     #[test]
     fn functions_that_queue_work_wait_or_allocate_are_known_by_their_names() {
-        for name in ["cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemsetD8_v2"] {
+        for name in ["cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuStreamWaitValue32_v2"] {
             assert_eq!(noted::kind_of(name), noted::WORK, "{name}");
         }
         for name in ["cuMemAlloc_v2", "cuMemAllocHost_v2", "cuStreamSynchronize", "cuStreamWaitEvent_ptsz"] {

@@ -16,6 +16,9 @@ const COMPLETE: &str = "complete";
 /// What a finding says of a kernel that was stopped at a limit, and what it says here, where the limit is a flag.
 const LIMIT: &str = "raise it if the kernel is that long";
 const LIMIT_BY_FLAG: &str = "raise it with --step-limit if the kernel is that long";
+/// Waits of the driver API have no limit of time.
+const WAIT_LIMIT: &str = "give the wait a timeout";
+const WAIT_WITHOUT_LIMIT: &str = "let it end, or let what it waits for be done before the host waits";
 
 /// A line of a file. Its fields are those that kiln-shim writes.
 #[derive(Deserialize)]
@@ -104,7 +107,9 @@ impl Records {
     fn add(&mut self, record: Record) {
         match record {
             Record::Finding(mut finding) => {
-                finding.text = with_readable_names(&finding.text).replace(LIMIT, LIMIT_BY_FLAG);
+                finding.text = with_readable_names(&finding.text)
+                    .replace(LIMIT, LIMIT_BY_FLAG)
+                    .replace(WAIT_LIMIT, WAIT_WITHOUT_LIMIT);
                 let story = finding.text.split(" Repeat with").next().unwrap_or_default().to_owned();
                 if self.seen.insert(story) {
                     self.findings.push(finding);

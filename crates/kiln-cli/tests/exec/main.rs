@@ -25,6 +25,7 @@ mod injected;
 mod interprocess;
 mod lines;
 mod links;
+mod loaded_libraries;
 mod management;
 mod orders;
 mod outlives;

@@ -28,6 +28,8 @@ fn a_value_that_nothing_writes_is_told() {
     let cases = [
         ("endless", "launch stream_wait_value"),
         ("endless", "are at least 5; they are 0"),
+        ("endless", "let what it waits for be done"),
+        ("endless", " submission 1 was queued at "),
         ("each other", "does not end"),
     ];
     finds("stream_values", &[], &cases);

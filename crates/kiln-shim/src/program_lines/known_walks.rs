@@ -5,19 +5,26 @@
 
 use std::cell::RefCell;
 
-use super::ProgramPlace;
 use super::native_frames::ReturnSlots;
+use super::{ProgramPlace, loaded_files};
 
 /// Walks of a thread that are kept; the oldest is replaced.
 const MOST_WALKS: usize = 256;
+
+/// What a walk found.
+pub(super) struct KnownStack {
+    pub(super) slots: ReturnSlots,
+    /// How many files had been unloaded then, if some of its code is in one that may be: another file can have the same return addresses.
+    pub(super) unloads: Option<u64>,
+    pub(super) place: Option<&'static ProgramPlace>,
+}
 
 /// A stack that a thread walked.
 struct KnownWalk {
     /// The function of the API, and an address in the frame that walked.
     function: &'static str,
     from: usize,
-    slots: ReturnSlots,
-    place: Option<&'static ProgramPlace>,
+    stack: KnownStack,
     /// Which one was found after it.
     next: usize,
 }
@@ -39,7 +46,10 @@ thread_local! {
 impl KnownWalk {
     #[inline]
     fn is_of(&self, function: &'static str, from: usize) -> bool {
-        self.from == from && std::ptr::eq(self.function, function) && self.slots.are_there()
+        self.from == from
+            && std::ptr::eq(self.function, function)
+            && self.stack.slots.are_there()
+            && self.stack.unloads.is_none_or(|unloads| unloads == loaded_files::unloads())
     }
 }
 
@@ -51,14 +61,8 @@ pub(super) fn find(function: &'static str, from: usize) -> Option<Option<&'stati
 }
 
 /// Keeps a walk.
-pub(super) fn keep(
-    function: &'static str,
-    from: usize,
-    slots: ReturnSlots,
-    place: Option<&'static ProgramPlace>,
-) {
-    let _ =
-        KNOWN.try_with(|known| known.borrow_mut().keep(KnownWalk { function, from, slots, place, next: 0 }));
+pub(super) fn keep(function: &'static str, from: usize, stack: KnownStack) {
+    let _ = KNOWN.try_with(|known| known.borrow_mut().keep(KnownWalk { function, from, stack, next: 0 }));
 }
 
 impl KnownWalks {
@@ -70,7 +74,7 @@ impl KnownWalks {
             _ => self.search(function, from)?,
         };
         self.last = at;
-        self.walks.get(at).map(|walk| walk.place)
+        self.walks.get(at).map(|walk| walk.stack.place)
     }
 
     #[cold]
