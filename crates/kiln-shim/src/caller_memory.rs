@@ -1,7 +1,7 @@
 //! Memory of the program that calls: results, structures, texts, and the bytes that copies move.
 //!
-//! The types here are what pointers of the C functions become. A null pointer is an error. A pointer that is not null is believed where the API
-//! asks for a place for one value, as the driver believes it; bytes of unknown origin ([`fetch`], [`store`]) go through a call of the system
+//! The types here are what pointers of the C functions become. A null pointer is an error, and so is an address that no process has. Any other pointer is believed
+//! where the API asks for a place for one value, as the driver believes it; bytes of unknown origin ([`fetch`], [`store`]) go through a call of the system
 //! that answers an error for addresses without memory.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -10,6 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kiln_driver::Code;
 
 use crate::boundary::Answer;
+
+/// Whether no process has memory at an address: the system keeps the first page free, and processors of today leave the highest byte out.
+#[inline]
+fn is_nowhere(address: usize) -> bool {
+    const FIRST_PAGE_BYTES: usize = 4096;
+    // Other processors let programs keep a mark in that byte.
+    address < FIRST_PAGE_BYTES || (cfg!(target_arch = "x86_64") && address >> 56 != 0)
+}
 
 /// A place for a result.
 #[repr(transparent)]
@@ -29,9 +37,9 @@ impl<T: Copy> Out<T> {
         Self(address.cast())
     }
 
-    /// An error if it is null.
+    /// An error if it is null, or no process has memory there.
     pub(crate) fn check(self) -> Answer<Self> {
-        if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(self) }
+        if is_nowhere(self.0.addr()) { Err(Code::INVALID_VALUE) } else { Ok(self) }
     }
 
     pub(crate) fn address(self) -> usize {
@@ -103,7 +111,7 @@ impl<T: Copy> In<T> {
 
     /// The element at an index.
     pub(crate) fn at(self, index: usize) -> Answer<T> {
-        if self.0.is_null() {
+        if is_nowhere(self.0.addr()) {
             return Err(Code::INVALID_VALUE);
         }
         // SAFETY: the API requires that a pointer to a value or an array, if it is not null, points to as many elements as the call says; the
@@ -125,7 +133,7 @@ impl Text {
 
     /// A copy of the text.
     pub(crate) fn get(self) -> Answer<String> {
-        if self.0.is_null() {
+        if is_nowhere(self.0.addr()) {
             return Err(Code::INVALID_VALUE);
         }
         // SAFETY: the API requires that a text that is not null ends with a zero byte.

@@ -22,8 +22,8 @@
 //!   first call of it is noted by name.
 //! - Handles are slot and generation. A wild, stale or foreign handle gets the code that the driver gives, and nothing is followed.
 //! - A null pointer where memory is needed is `CUDA_ERROR_INVALID_VALUE`. Bytes that a copy moves, and the arguments of a launch, are
-//!   fetched by the kernel of the system, so that an address without memory is an error and no crash. A pointer for a result that is not
-//!   null has to be good, as for the driver.
+//!   fetched by the kernel of the system, so that an address without memory is an error and no crash. A pointer for a result to an address that no
+//!   process has is an error, too; any other has to be good, as for the driver.
 //! - No panic leaves a call: it becomes `CUDA_ERROR_UNKNOWN`, and a note.
 //! - After a fork the child gets `CUDA_ERROR_NOT_INITIALIZED`, as with the driver.
 //!

@@ -139,6 +139,23 @@ fn mistakes_are_found_with_their_kernel() {
 }
 
 #[test]
+fn memory_of_a_device_that_is_not_reached_is_named() {
+    let Some(program) = compiled("mistakes") else { return };
+    let output = kiln(&["--devices", "2"], &program, &["peer"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{told}");
+    assert!(
+        told.contains("byte 0 of memory:1.1 of device 0, whose memory device 1 does not reach"),
+        "{told}"
+    );
+}
+
+#[test]
+fn places_for_results_that_no_process_can_have_get_a_code() {
+    passes("wild_results", &[], &[""]);
+}
+
+#[test]
 fn kernels_are_named_as_their_authors_wrote_them() {
     let Some(program) = compiled("mangled") else { return };
     for (which, name) in [("template", "scale<float>"), ("python", "cudapy::__main__::fill")] {

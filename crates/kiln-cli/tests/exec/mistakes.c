@@ -27,6 +27,12 @@ int main(int count, char **words) {
         address q;
         OK(cuMemAlloc_v2(&q, 256));
         OK(cuMemcpyDtoH_v2(back, q, 256));
+    } else if (!strcmp(which, "peer")) {
+        handle other;
+        OK(cuDevicePrimaryCtxRetain(&other, 1));
+        OK(cuCtxSetCurrent(other));
+        OK(launch(add_one(), p, 64, NULL));
+        WANT(700, cuCtxSynchronize());
     } else if (!strcmp(which, "killed")) {
         OK(launch(function, p, 64, one));
         OK(launch(function, p, 64, two));

@@ -79,7 +79,7 @@ impl State {
         (place..place + u64::from(access.bytes)).find_map(|at| shadow.value_at(at))
     }
 
-    /// Where no memory is now, a block may have lain that was freed.
+    /// Where no memory is now, a block may have lain that was freed, or one of another device lies there.
     fn name_freed(&mut self, device: u32, kind: &mut InCodeKind, mark: &Arc<Mark>) {
         let InCodeKind::OutOfBounds(bad) = kind else { return };
         if bad.memory != "global" || self.device(device).map.index_of(bad.address).is_some() {
@@ -88,12 +88,31 @@ impl State {
         let near = match self.part_at(device, bad.address, mark) {
             Some(PartAt::Ended(ended)) => ended.words(bad.address),
             _ => {
-                let Some(tomb) = self.device(device).graveyard.find(bad.address) else { return };
+                let Some(tomb) = self.device(device).graveyard.find(bad.address) else {
+                    if let Some(near) = self.memory_of_another(device, bad.address) {
+                        bad.near = near;
+                    }
+                    return;
+                };
                 let (region, death) = (&tomb.region, &tomb.death);
                 format!("byte {} of {}, freed by {}", bad.address - region.address, region.name, death.actor)
             }
         };
         *kind = InCodeKind::UseAfterFree(BadAccess { near, ..bad.clone() });
+    }
+
+    /// What lies at an address on a device that this one does not reach.
+    fn memory_of_another(&mut self, device: u32, address: u64) -> Option<String> {
+        let others = (0..).zip(&self.devices).filter(|(other, _)| *other != device);
+        let (other, region) = others.into_iter().find_map(|(other, theirs)| {
+            let segment = theirs.map.segments().get(theirs.map.index_of(address)?)?;
+            Some((other, &segment.region))
+        })?;
+        let at = address.saturating_sub(region.address);
+        Some(format!(
+            "byte {at} of {} of device {other}, whose memory device {device} does not reach without peer access",
+            region.name
+        ))
     }
 }
 
