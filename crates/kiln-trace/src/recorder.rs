@@ -13,6 +13,7 @@
 //! recording ends, a mark says so; without it, the program was killed or crashed.
 
 mod address_table;
+mod held_waits;
 mod interned_name;
 mod known_name;
 mod lane;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::held_waits::HeldWaits;
 use super::lane::RecordingLane;
 use super::locked;
 use super::output::{EndOutcome, Output};
@@ -165,10 +166,13 @@ impl RecordingThread {
     }
 
     fn run(&self, mut output: Output, every: Duration) {
-        let (mut taken, mut served) = (Vec::new(), 0);
+        let (mut taken, mut waits, mut served) = (Vec::new(), HeldWaits::default(), 0);
         loop {
             let (asked, stops, end) = self.await_request(every);
-            self.write_all(&mut output, &mut taken);
+            self.write_all(&mut output, &mut waits, &mut taken);
+            if end.is_some() || stops {
+                self.write(&mut output, &waits.rest(), 0);
+            }
             // Who asks is told, also where there was nothing to write.
             if asked != served
                 && let Err(error) = output.check_kept()
@@ -206,18 +210,18 @@ impl RecordingThread {
         (requests.asked, requests.stops, requests.end.take())
     }
 
-    /// Writes what all lanes hold.
-    fn write_all(&self, output: &mut Output, taken: &mut Vec<TraceEvent<'static>>) {
+    /// Writes what all lanes hold, but for waits before their turn.
+    fn write_all(&self, output: &mut Output, waits: &mut HeldWaits, taken: &mut Vec<TraceEvent<'static>>) {
         let lanes = locked(&self.lanes).clone();
         for lane in lanes {
             let dropped = lane.take(taken);
-            self.write(output, taken, dropped);
+            self.write(output, waits.order(taken), dropped);
         }
         let streams = locked(&self.streams).clone();
         for stream in streams {
             taken.clear();
             let dropped = stream.take(taken);
-            self.write(output, taken, dropped);
+            self.write(output, waits.order(taken), dropped);
         }
         output.end_round();
     }

@@ -53,6 +53,41 @@ fn notes_of_each_stream_are_in_order_and_written_or_counted() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// Submissions and waits in a file by the number of what runs or waits, in their order.
+fn works_and_waits(path: &std::path::Path) -> Vec<(char, u64)> {
+    let bytes = std::fs::read(path).unwrap();
+    let mut reader = RecordingReader::new(&bytes[..]).unwrap();
+    let mut found = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        match event {
+            TraceEvent::Submission(work) => found.push(('w', work.stamp.number)),
+            TraceEvent::StreamWait(wait) => found.push(('?', wait.waiter.number)),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn waits_that_are_noted_long_before_work_stand_directly_before_theirs() {
+    let path = path("waits");
+    let recorder = ProgramRecorder::create(&path, &[]).unwrap();
+    let lane = recorder.stream_lane(TraceStream::default(), Arc::new(NanosecondTicks));
+    // Work is noted when its time is known, which is long after it was queued. Where threads submit together, neighbours may be swapped.
+    for waiter in [2, 5, 4, 9] {
+        lane.waits(&WaitNote { waiter, reason: WaitReason::Asked, ..WaitNote::default() });
+    }
+    lane.submitted(&note(1));
+    assert!(recorder.flush(Duration::from_secs(60)));
+    assert_eq!(works_and_waits(&path), [('w', 1)]);
+    // The work that the program asked a wait for may have been refused: the next one waits.
+    [2, 3, 4, 6].into_iter().for_each(|number| lane.submitted(&note(number)));
+    drop(recorder);
+    let order = [('w', 1), ('?', 2), ('w', 2), ('w', 3), ('?', 4), ('w', 4), ('?', 5), ('w', 6), ('?', 9)];
+    assert_eq!(works_and_waits(&path), order);
+    std::fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn threads_of_one_stream_lose_nothing() {
     let path = path("shared");
