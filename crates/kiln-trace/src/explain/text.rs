@@ -348,7 +348,13 @@ impl ExplainedDevice {
             let (bytes, words) = (Bytes(tag.left_bytes), tag_words(&tag.tag));
             writeln!(f, "    {bytes} in {blocks} {words}{line}{}", since.unwrap_or_default())?;
         }
-        Ok(())
+        let rest = left.get(NAMED_TAGS..).unwrap_or_default();
+        let bytes = Bytes(rest.iter().map(|tag| tag.left_bytes).sum());
+        match rest.len() {
+            0 => Ok(()),
+            1 => writeln!(f, "    and 1 more tag: {bytes}"),
+            more => writeln!(f, "    and {more} more tags: {bytes} altogether"),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use kiln_trace::{CollectiveRecord, TraceEvent};
 
 use crate::explain::explained;
-use crate::samples::{kernel, span, stamp, synchronized, wait};
+use crate::samples::{allocated, kernel, span, stamp, synchronized, wait};
 
 #[test]
 fn what_is_not_among_the_first_three_is_counted_with_its_time() {
@@ -61,4 +61,19 @@ fn waits_of_streams_beyond_the_first_three_are_counted() {
     let device = &found.devices[0];
     assert_eq!((device.stalls.len(), device.more_stalls.count), (3, 2), "{found}");
     assert!(found.to_string().contains("    and 2 more waits, together "), "{found}");
+}
+
+#[test]
+fn tags_of_leaks_beyond_the_first_three_are_counted_with_their_bytes() {
+    let tags = ["a", "b", "c", "d", "e"];
+    let leaks = |count: u64| -> Vec<_> {
+        (1..).zip(tags).take(count as usize).map(|(at, tag)| allocated(at, at << 20, tag, 9, at)).collect()
+    };
+    // The largest are named: of 1 to 5 MiB, 1 and 2 are left.
+    let text = explained(&leaks(5)).to_string();
+    assert!(text.contains("3.0 MiB in 1 block of `c`") && !text.contains("in 1 block of `b`"), "{text}");
+    assert!(text.contains("\n    and 2 more tags: 3.0 MiB altogether\n"), "{text}");
+    let text = explained(&leaks(4)).to_string();
+    assert!(text.contains("\n    and 1 more tag: 1.0 MiB\n"), "{text}");
+    assert!(!explained(&leaks(3)).to_string().contains("more tag"));
 }
