@@ -175,6 +175,10 @@ function draw() {
   if (!missing && !performance.getEntriesByName("tiles-painted").length) performance.mark("tiles-painted");
 }
 
+function cut(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
 function sayEmpty() {
   ink.fillStyle = colours.quiet;
   ink.font = "14px system-ui, 'Open Sans', sans-serif";
@@ -228,7 +232,7 @@ function drawNames(seen) {
         const left = Math.max(LABELS, xOf(start + works.begin[at])), right = Math.min(view.width, xOf(start + works.begin[at] + works.length[at]));
         const text = names[works.name[at]] || "";
         const fits = Math.floor((right - left - 8) / 6.6);
-        if (fits >= 3) ink.fillText(text.length > fits ? `${text.slice(0, fits - 1)}…` : text, left + 4, y);
+        if (fits >= 3) ink.fillText(cut(text, fits), left + 4, y);
       }
     }
   }
@@ -247,7 +251,7 @@ function drawWorkers() {
     ink.strokeRect(left + 0.5, y + 4.5, Math.max(1, right - left - 1), ROW - 9);
     ink.fillStyle = colours.front;
     const fits = Math.floor((right - left - 8) / 6.6);
-    if (fits >= 3) ink.fillText(worker.name.slice(0, fits), left + 4, y + ROW / 2);
+    if (fits >= 3) ink.fillText(cut(worker.name, fits), left + 4, y + ROW / 2);
   }
 }
 
@@ -318,11 +322,12 @@ function drawLabels() {
     const y = AXIS + lane.y - view.scroll;
     if (lane.head) {
       ink.fillStyle = colours.quiet;
-      ink.fillText(lane.head.slice(0, 26), 8, y + HEAD / 2);
+      ink.fillText(cut(lane.head, 26), 8, y + HEAD / 2);
     } else {
       if (lane.row === view.row) { ink.fillStyle = colours.panel; ink.fillRect(0, y, LABELS - 1, ROW); }
       ink.fillStyle = colours.front;
-      ink.fillText(`${lane.label}${lane.untimed ? " (submitted)" : ""}`.slice(0, 24), 20, y + ROW / 2);
+      const how = lane.untimed ? " (submitted)" : "";
+      ink.fillText(cut(lane.label, 24 - how.length) + how, 20, y + ROW / 2);
     }
     ink.fillStyle = colours.line;
     ink.fillRect(0, y + lane.height - 0.5, view.width, 0.5);

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use kiln_trace::RecordingWriter;
+use kiln_trace::{RecordingWriter, StreamRecord, SubmissionRecord, TraceEvent};
 use kiln_watch::{WatchOptions, WatchServer};
+use serde_json::json;
 
 use crate::dev_tools::Page;
 use crate::samples::{Recording, bytes, kernel, planted, race, random_events, span, stamp};
@@ -195,6 +196,41 @@ fn dark_is_what_the_system_prefers_and_can_be_switched() {
     page.value("document.getElementById('theme').click()");
     page.settle();
     assert_eq!(page.pixel("#timeline", x, y - 8.0), dark);
+    page.finish();
+}
+
+#[test]
+fn a_narrow_window_shows_every_view_and_button() {
+    let recording = Recording::of(&planted(), 3);
+    let test = "a_narrow_window_shows_every_view_and_button";
+    let Some((mut page, _server)) = open(test, &recording.0, "light") else { return };
+    let narrow = json!({ "width": 380, "height": 640, "deviceScaleFactor": 1, "mobile": false });
+    page.call("Emulation.setDeviceMetricsOverride", &narrow);
+    page.settle();
+    assert_eq!(page.number("document.documentElement.scrollWidth"), 380.0);
+    let right = "Math.max(...[...document.querySelectorAll('header button, header input, nav button')].map(e => e.getBoundingClientRect().right))";
+    assert!(page.number(right) <= 380.0);
+    page.finish();
+}
+
+#[test]
+fn a_row_without_times_says_so_however_long_its_name_is() {
+    let at = stamp(0, 1);
+    let mut events: Vec<TraceEvent<'static>> = planted().into_iter().take(2).collect();
+    events.push(TraceEvent::Stream(StreamRecord { stream: at.stream, name: "uploads of all weights" }));
+    let host = span(1_000, 2_000);
+    events.push(TraceEvent::Submission(SubmissionRecord { stamp: at, host, ..SubmissionRecord::default() }));
+    let recording = Recording::of(&events, 3);
+    let test = "a_row_without_times_says_so_however_long_its_name_is";
+    let Some((mut page, _server)) = open(test, &recording.0, "light") else { return };
+    // What is written on the canvas from now on.
+    let listen = "(() => { globalThis.kilnSaid = []; const ink = CanvasRenderingContext2D.prototype, write = ink.fillText; \
+        ink.fillText = function (text, ...at) { kilnSaid.push(text); write.call(this, text, ...at); }; return 0; })()";
+    page.value(listen);
+    page.press("t");
+    page.settle();
+    let said = page.text("kilnSaid.join('|')");
+    assert!(said.contains("|uploads of … (submitted)|"), "{said}");
     page.finish();
 }
 
