@@ -84,6 +84,7 @@ mod entry;
 mod fault;
 mod finding;
 mod finding_text;
+mod form_requirement;
 mod instruction_kind;
 mod lane_pattern;
 mod launch;

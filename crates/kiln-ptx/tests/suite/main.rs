@@ -36,6 +36,7 @@ mod exec_portable;
 mod exec_proxies;
 mod exec_ptx;
 mod exec_recorded;
+mod exec_required;
 mod exec_reserved;
 mod exec_shared;
 mod exec_shared_pages;

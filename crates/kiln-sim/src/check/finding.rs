@@ -179,7 +179,7 @@ impl FindingKind {
                 "let one thread initialise the object with the number of arrivals of a phase, and let no thread use it before that or after \
                  `mbarrier.inval`"
             }
-            InCode::BadOperand(_) => "check the value before the instruction",
+            InCode::BadOperand(_) => "check the instruction, and the values that it is given",
             InCode::OutOfBounds(bad) if bad.mistake == Some(AddressMistake::ReturnedFunction) => {
                 "return the value instead of a pointer to it, or let the caller give the memory"
             }

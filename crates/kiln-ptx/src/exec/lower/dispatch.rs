@@ -10,8 +10,9 @@ impl Lowering<'_> {
     /// Emits the steps of one instruction.
     pub(super) fn dispatch(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         use Opcode::*;
-        if let Some(requirement) = Requirement::of(form).filter(|needs| !needs.is_met_by(self.context.module))
-        {
+        let required = [Requirement::of(form), Requirement::of_operands(form, operands)];
+        let mut unmet = required.into_iter().flatten().filter(|needs| !needs.is_met_by(self.context.module));
+        if let Some(requirement) = unmet.next() {
             return Err(Why::Requires(requirement));
         }
         let done = match form.opcode() {

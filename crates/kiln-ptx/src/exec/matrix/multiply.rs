@@ -7,6 +7,7 @@ use super::dot::{self, Factor};
 use super::element::{Accumulator, MatrixElement};
 use super::fragment;
 use crate::exec::alu::Round;
+use crate::exec::requirement::Requirement;
 use crate::exec::warp_register::Column;
 
 /// Rows, columns and depth of a product.
@@ -103,6 +104,20 @@ impl Multiply {
             (S4 | U4, S4 | U4, Sum::S32) => matches!(shape, (8, 8, 32) | (16, 8, 32 | 64)),
             (B1, B1, Sum::S32) => !self.satfinite && matches!(shape, (8, 8, 128) | (16, 8, 128 | 256)),
             _ => false,
+        }
+    }
+
+    pub(crate) fn requirement(&self) -> Requirement {
+        use MatrixElement::{B1, Bf16, E4m3, E5m2, F16, F64, S4, S8, Tf32, U4, U8};
+        let MultiplyShape { m, n, k } = self.shape;
+        match (self.a, (m, n, k)) {
+            (E4m3 | E5m2, _) if k == 16 || self.sum == Accumulator::F16 => Requirement::new(8, 7, 89),
+            (E4m3 | E5m2, _) => Requirement::new(8, 4, 89),
+            (F64, (16, ..)) => Requirement::new(7, 8, 90),
+            (B1, _) if self.bits == BitProduct::And => Requirement::new(7, 1, 80),
+            (B1, (8, ..)) => Requirement::new(7, 0, 75),
+            (F16, (_, _, 8)) | (S8 | U8 | S4 | U4, (8, ..)) => Requirement::new(6, 5, 75),
+            (F16 | Bf16 | Tf32 | F64 | S8 | U8 | S4 | U4 | B1, _) => Requirement::new(7, 0, 80),
         }
     }
 
