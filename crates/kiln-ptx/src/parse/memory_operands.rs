@@ -8,6 +8,41 @@ use crate::operand::{Address, AddressBase, PtxOperand};
 use crate::scalar::{ScalarKind, ScalarType};
 use crate::state_space::Space;
 
+/// Why the assembler would refuse the operands of `cp.async`, if it would, with the instruction's text: sizes, and the cache policy.
+pub(super) fn broken_copy_operands(form: &Form, operands: &[PtxOperand], code: &Code<'_>) -> Option<String> {
+    let is_plain = form.opcode() == Opcode::Cp && form.has(Flag::Async) && !form.has(Flag::Bulk);
+    let [_, _, size, rest @ ..] = operands else { return None };
+    if !is_plain
+        || !form.modifiers().iter().any(|word| matches!(word, Modifier::Cache(Cache::Ca | Cache::Cg)))
+    {
+        return None;
+    }
+    let sizes: &[u64] = if form.has_word("cg") { &[16] } else { &[4, 8, 16] };
+    let PtxOperand::Immediate(number) = size else { return None };
+    if !sizes.contains(&number.bits()) {
+        let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+        return Some(format!(
+            "`{}` copies {} bytes at once, not {}",
+            form.text(),
+            sizes.join(" or "),
+            number.bits()
+        ));
+    }
+    let is_policy =
+        |operand: &PtxOperand| register_type(operand, code.registers).is_some_and(|ty| ty.size_bytes() == 8);
+    let has_hint = form.modifiers().contains(&Modifier::Cache(Cache::L2CacheHint));
+    match (has_hint, rest) {
+        (true, [.., last]) if is_policy(last) => None,
+        (true, _) => Some(format!(
+            "`{}` needs a cache policy as its last operand, in a register of 64 bits",
+            form.text()
+        )),
+        (false, [last]) if !is_policy(last) => None,
+        (false, []) => None,
+        (false, _) => Some(format!("`{}` needs `.L2::cache_hint` for its cache policy", form.text())),
+    }
+}
+
 /// Why the assembler would refuse the operands of a memory access, if it would: what is wrong, behind the instruction's text.
 pub(super) fn broken_memory_operands(
     form: &Form,
@@ -111,6 +146,9 @@ fn broken_moved(
         if wanted > 1 && !is_vector {
             return Some(format!("is one value; `.v{wanted}` takes {wanted} in braces"));
         }
+        if matches!(moved, PtxOperand::Special(_)) {
+            return Some("is a special register; move it to a register first".to_owned());
+        }
         return broken_element(ty, moved, is_result, code);
     };
     if elements.len() != wanted {
@@ -135,6 +173,9 @@ fn broken_element(ty: ScalarType, value: &PtxOperand, is_result: bool, code: &Co
         }
         let fits = is_number_of(ty, *number);
         return (!fits).then(|| format!("is a number of another kind than .{ty}"));
+    }
+    if matches!(value, PtxOperand::Variable(..) | PtxOperand::Function(_)) {
+        return Some("is an address; move it to a register first".to_owned());
     }
     let register = register_type(value, code.registers)?;
     (!holds(register, ty)).then(|| format!("is a register of type .{register}, which does not hold a .{ty}"))

@@ -18,19 +18,35 @@ pub(super) fn broken_memory_words(form: &Form) -> Option<String> {
         return None;
     }
     let spaces = spaces_taken(form.opcode())?;
-    broken_space(form, spaces)
+    unknown_word(form)
+        .or_else(|| broken_space(form, spaces))
         .or_else(|| broken_order(form))
         .or_else(|| broken_cache(form))
         .or_else(|| broken_operation(form))
         .or_else(|| broken_width(form))
 }
 
+/// A word that no access to memory has.
+fn unknown_word(form: &Form) -> Option<String> {
+    if !matches!(form.opcode(), Opcode::Ld | Opcode::St | Opcode::Ldu | Opcode::Atom | Opcode::Red) {
+        return None;
+    }
+    let word = form.modifiers().iter().find(|word| matches!(word, Modifier::Other(_)))?;
+    Some(format!("has `.{}`, which PTX does not have; leave it out", word.keyword()))
+}
+
 /// What is wrong with the number of values that are moved at once.
 fn broken_width(form: &Form) -> Option<String> {
     let is_access = matches!(form.opcode(), Opcode::Ld | Opcode::St | Opcode::Ldu);
     let ty = form.ty().filter(|_| is_access && form.vector() > 1)?;
-    let is_wide = ty == ScalarType::B128 || ty.size_bytes() * u32::from(form.vector()) > WIDE_VECTOR_BYTES;
-    is_wide.then(|| format!("moves more than {WIDE_VECTOR_BYTES} bytes at once; use several instructions"))
+    let bytes = ty.size_bytes() * u32::from(form.vector());
+    if ty == ScalarType::B128 || bytes > WIDE_VECTOR_BYTES {
+        return Some(format!("moves more than {WIDE_VECTOR_BYTES} bytes at once; use several instructions"));
+    }
+    let space = form.space().filter(|space| *space != Space::Global && bytes == WIDE_VECTOR_BYTES)?;
+    Some(format!(
+        "moves {WIDE_VECTOR_BYTES} bytes at once, which `.global` alone takes, not `.{space}`; use two instructions"
+    ))
 }
 
 /// The state spaces that an instruction takes besides generic addresses.
@@ -94,6 +110,11 @@ fn broken_order(form: &Form) -> Option<String> {
         }
         Some(Mmio) if form.scope() != Some(Scope::Sys) => {
             return Some("needs the scope `.sys`".to_owned());
+        }
+        Some(Mmio) if !form.has_word("relaxed") => return Some("needs `.relaxed` behind `.mmio`".to_owned()),
+        None if has_scope => {
+            let scope = form.scope()?;
+            return Some(format!("has `.{scope}` and no memory order; write one, such as `.relaxed`"));
         }
         Some(Weak | Volatile) if has_scope => {
             return Some(format!("has a scope, which `.{}` does not take; leave it out", order?));
@@ -198,6 +219,9 @@ fn broken_cache_place(form: &Form, words: &[Cache]) -> Option<String> {
     }
     if order == Some(Order::Volatile) && has(Kind::FirstLevel) {
         return Some("has an eviction priority beside `.volatile`; keep one of them".to_owned());
+    }
+    if order == Some(Order::Mmio) && of_levels.into_iter().any(has) {
+        return Some("has words about L1 or L2 beside `.mmio`; leave them out".to_owned());
     }
     let bytes = form.ty().map_or(0, |ty| ty.size_bytes() * u32::from(form.vector()));
     if has(Kind::SecondLevel) && bytes < WIDE_VECTOR_BYTES {

@@ -3,7 +3,7 @@
 //! The PTX assembler refuses a text that breaks these rules, so that no GPU ever runs it. Instructions that are not named here have other rules where they
 //! are executed.
 
-use super::memory_operands::broken_memory_operands;
+use super::memory_operands::{broken_copy_operands, broken_memory_operands};
 use super::syntax::broken_syntax_operands;
 use crate::instruction_form::Form;
 use crate::modifier::{Flag, Modifier, Operation, Part, Rounding};
@@ -47,6 +47,7 @@ enum Slot {
 pub(super) fn broken_rule(form: &Form, operands: &[PtxOperand], code: &Code<'_>) -> Option<String> {
     broken_operand(form, operands, code.registers)
         .or_else(|| broken_memory_operands(form, operands, code))
+        .or_else(|| broken_copy_operands(form, operands, code))
         .or_else(|| broken_syntax_operands(form, operands, code))
 }
 
@@ -66,7 +67,7 @@ fn broken_operand(form: &Form, operands: &[PtxOperand], registers: &Registers) -
             "`{name}` takes a fourth operand with `.and`, `.or` or `.xor`, and with none of them three"
         ));
     }
-    if let Some(broken) = broken_braces(form, operands) {
+    if let Some(broken) = broken_braces(form, operands).or_else(|| broken_second_result(form, operands)) {
         return Some(format!("`{name}` {broken}"));
     }
     for (number, (slot, operand)) in (1..).zip(rules.slots.iter().zip(operands)) {
@@ -116,6 +117,24 @@ fn broken_braces(form: &Form, operands: &[PtxOperand]) -> Option<String> {
     let has_braces = operands.iter().any(|operand| matches!(operand, PtxOperand::Vector(_)));
     let ty = form.ty().filter(|ty| moves && has_braces && ty.kind() != ScalarKind::Bits)?;
     Some(format!("has values in braces, which `.{ty}` does not take; use `.b{}`", ty.size_bytes() * 8))
+}
+
+/// What is wrong with a second result behind `|`, or with the table of `lop3`.
+fn broken_second_result(form: &Form, operands: &[PtxOperand]) -> Option<String> {
+    let has_pair = matches!(operands.first(), Some(PtxOperand::Pair(..)));
+    let is_single_half = matches!(form.source_type(), Some(ScalarType::F16 | ScalarType::Bf16));
+    match form.opcode() {
+        Opcode::Lop3 if has_pair && form.operation().is_none() => {
+            Some("has a predicate beside its result; write `.or` or `.and`".to_owned())
+        }
+        Opcode::Lop3 if !matches!(operands.get(4), Some(PtxOperand::Immediate(_))) => {
+            Some("needs a number as its table of bits".to_owned())
+        }
+        Opcode::Setp if has_pair && is_single_half => {
+            Some("compares one half and has two results; keep one".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// The type of the register that an operand is, unless it is a vector.

@@ -30,9 +30,16 @@ pub(super) enum Kind {
     /// `v` and `w`: a register of 32 and of 64 bits, a number, or a variable.
     WordAddress,
     LongAddress,
+    /// `l`: the number of bytes of a line of the cache.
+    Line,
+    /// `e`: a register or `_`, and a predicate behind `|`.
+    Elected,
     /// `a`: what other code looks at.
     Any,
 }
+
+/// Bytes of a line of the cache.
+const LINE_BYTES: u64 = 128;
 
 impl Kind {
     fn of(letter: &str) -> Self {
@@ -46,6 +53,8 @@ impl Kind {
             "m" => Self::Address,
             "v" => Self::WordAddress,
             "w" => Self::LongAddress,
+            "l" => Self::Line,
+            "e" => Self::Elected,
             _ => Self::Any,
         }
     }
@@ -54,6 +63,12 @@ impl Kind {
     fn broken(self, form: &Form, operand: &PtxOperand, code: &Code<'_>) -> Option<String> {
         match (self, operand) {
             (Self::Any, _) => None,
+            (Self::Line, PtxOperand::Immediate(number)) if number.bits() == LINE_BYTES => None,
+            (Self::Line, _) => Some(format!("is not {LINE_BYTES}, the bytes of a line of the cache")),
+            (Self::Elected, PtxOperand::Pair(_, Some(_))) => None,
+            (Self::Elected, _) => {
+                Some("names no predicate; write one behind `|`, such as `%r|%p`".to_owned())
+            }
             (Self::Address, PtxOperand::Address(_)) => broken_address(form, operand, code),
             (Self::Address, _) => Some("is no address; write it in brackets".to_owned()),
             (_, PtxOperand::Address(_)) => Some("is an address, where a value is wanted".to_owned()),
@@ -92,7 +107,7 @@ impl Kind {
             Self::Word | Self::Number | Self::WordAddress => Some(ScalarType::B32),
             Self::Long | Self::State | Self::LongAddress => Some(ScalarType::B64),
             Self::Predicate => Some(ScalarType::Pred),
-            Self::Constant | Self::Address | Self::Any => None,
+            Self::Constant | Self::Address | Self::Line | Self::Elected | Self::Any => None,
         }
     }
 }

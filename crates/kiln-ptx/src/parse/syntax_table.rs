@@ -76,13 +76,26 @@ pub(super) const TABLE: &[Syntax] = &[
     line(Opcode::Cp, "async mbarrier arrive", "noinc shared shared::cta b64", "b64", "m"),
     line(Opcode::Cp, "async bulk commit_group", "", "", ""),
     line(Opcode::Cp, "async bulk wait_group", "read", "", "i"),
-    line(Opcode::Cp, "async bulk", "*", "", "*"),
+    line(
+        Opcode::Cp,
+        "async bulk shared::cluster global",
+        BULK_MULTICAST,
+        BULK_BYTES,
+        "m m n m/m m n m a/m m n m a a",
+    ),
+    line(Opcode::Cp, "async bulk shared::cta global", BULK_HINTED, BULK_BYTES, "m m n m/m m n m a"),
+    line(Opcode::Cp, "async bulk shared::cluster shared::cta", BULK_BYTES, BULK_BYTES, "m m n m"),
+    line(Opcode::Cp, "async bulk global shared::cta", BULK_STORED, "bulk_group", "m m n/m m n a/m m n a a"),
+    line(Opcode::Cp, "async bulk prefetch L2 global", "L2::cache_hint", "", "m n/m n a"),
+    line(Opcode::Cp, "async bulk tensor", "*", "", "*"),
+    line(Opcode::Cp, "async bulk prefetch tensor", "*", "", "*"),
     line(Opcode::Cp, "reduce async bulk", "*", "", "*"),
     line(Opcode::Fence, "", FENCE, LEVELS, ""),
     line(Opcode::Fence, "mbarrier_init", "release cluster", "release cluster", ""),
     line(Opcode::Fence, "proxy alias", "", "", ""),
     line(Opcode::Fence, "proxy async", "global shared::cta shared::cluster", "", ""),
-    line(Opcode::Fence, "proxy async::generic", "*", "", "*"),
+    line(Opcode::Fence, "proxy async::generic", FETCHED, FETCHED, ""),
+    line(Opcode::Fence, "proxy async::generic", GIVEN, GIVEN, ""),
     line(Opcode::Fence, "proxy tensormap::generic", "release cta cluster gpu sys", RELEASED, ""),
     line(Opcode::Fence, "proxy tensormap::generic", "acquire cta cluster gpu sys", ACQUIRED, "m i"),
     line(Opcode::Setmaxnreg, "inc", "sync aligned u32 s32", "sync aligned u32|s32", "i"),
@@ -91,9 +104,15 @@ pub(super) const TABLE: &[Syntax] = &[
     line(Opcode::Mapa, "", "shared::cluster u64", "u64", "q w n"),
     line(Opcode::Getctarank, "", "shared::cluster u32 s32", "u32|s32", "r v"),
     line(Opcode::Getctarank, "", "shared::cluster u64 s64", "u64|s64", "r w"),
-    line(Opcode::Discard, "", "global L2", "L2", "m i"),
-    line(Opcode::Applypriority, "", "global L2::evict_normal", "L2::evict_normal", "m i"),
-    line(Opcode::Elect, "", "sync", "sync", "a n"),
+    line(Opcode::Discard, "", "global L2", "L2", "m l"),
+    line(Opcode::Applypriority, "", "global L2::evict_normal", "L2::evict_normal", "m l"),
+    line(Opcode::Elect, "", "sync", "sync", "e n"),
+    line(Opcode::Membar, "", "cta gl sys", "cta|gl|sys", ""),
+    line(Opcode::Membar, "proxy alias", "", "", ""),
+    line(Opcode::Griddepcontrol, "wait", "", "", ""),
+    line(Opcode::Griddepcontrol, "launch_dependents", "", "", ""),
+    line(Opcode::Prefetchu, "", "L1", "L1", "m"),
+    line(Opcode::Ret, "", "uni", "", ""),
 ];
 
 const TRANSACTION: &str = "relaxed cta cluster shared shared::cta shared::cluster b64";
@@ -101,5 +120,11 @@ const ARRIVAL: &str = "release relaxed cta cluster shared shared::cta shared::cl
 const LOOK: &str = "acquire relaxed cta cluster shared shared::cta b64";
 const FENCE: &str = "sc acq_rel acquire release relaxed cta cluster gpu sys sync_restrict::shared::cluster \
     sync_restrict::shared::cta";
+const BULK_BYTES: &str = "mbarrier::complete_tx::bytes";
+const BULK_HINTED: &str = "mbarrier::complete_tx::bytes L2::cache_hint";
+const BULK_MULTICAST: &str = "mbarrier::complete_tx::bytes multicast::cluster L2::cache_hint";
+const BULK_STORED: &str = "bulk_group L2::cache_hint cp_mask";
+const FETCHED: &str = "acquire sync_restrict::shared::cluster cluster";
+const GIVEN: &str = "release sync_restrict::shared::cta cluster";
 const RELEASED: &str = "release cta|cluster|gpu|sys";
 const ACQUIRED: &str = "acquire cta|cluster|gpu|sys";

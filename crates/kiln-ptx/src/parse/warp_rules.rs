@@ -2,11 +2,11 @@
 
 use super::form_rules::Dialect;
 use crate::instruction_form::Form;
-use crate::modifier::{Flag, Modifier, Operation, Order, Scope, Vote};
+use crate::modifier::{Flag, Modifier, Operation, Order, Vote};
 use crate::opcode::Opcode;
 use crate::scalar::ScalarType;
 
-/// What is wrong with the words of a shuffle, a vote, a match, a reduction over a warp, a fence or a wait for another grid.
+/// What is wrong with the words of a shuffle, a vote, a match, a reduction over a warp, or a fence.
 pub(super) fn broken_warp_words(form: &Form, dialect: Dialect) -> Option<String> {
     let has_sync = form.has(Flag::Sync);
     match form.opcode() {
@@ -18,16 +18,13 @@ pub(super) fn broken_warp_words(form: &Form, dialect: Dialect) -> Option<String>
         Opcode::Match | Opcode::Redux if !has_sync => {
             Some("needs `.sync` and a mask of the lanes that take part".to_owned())
         }
+        Opcode::Shfl | Opcode::Vote | Opcode::Match | Opcode::Redux if foreign_word(form).is_some() => {
+            Some(format!("has `.{}`, which it does not take; leave it out", foreign_word(form)?))
+        }
         Opcode::Shfl => broken_shuffle(form),
         Opcode::Vote => broken_vote(form),
         Opcode::Match if form.vote().is_none() => Some("needs `.any` or `.all`".to_owned()),
         Opcode::Redux => broken_reduction(form),
-        Opcode::Membar if form.scope().is_none() && !form.has(Flag::Proxy) => {
-            Some("needs a level: `.cta`, `.gl` or `.sys`".to_owned())
-        }
-        Opcode::Membar if matches!(form.scope(), Some(Scope::Gpu | Scope::Cluster)) => {
-            Some(format!("has `.{}`; its levels are `.cta`, `.gl` and `.sys`", form.scope()?))
-        }
         Opcode::Fence => broken_fence(form),
         Opcode::Shf => broken_shift(form),
         Opcode::Dp2a if form.part().is_none() && !form.has_word("lo") && !form.has_word("hi") => {
@@ -36,19 +33,30 @@ pub(super) fn broken_warp_words(form: &Form, dialect: Dialect) -> Option<String>
         Opcode::Dp2a | Opcode::Dp4a if form.types().count() != 2 => {
             Some("needs two types, such as `.u32.u32`".to_owned())
         }
-        Opcode::Griddepcontrol if !is_dependency(form.text()) => {
-            Some("needs one word, `.wait` or `.launch_dependents`".to_owned())
+        Opcode::Slct if form.has(Flag::Ftz) && form.source_type() != Some(ScalarType::F32) => {
+            Some("has `.ftz`, which is for a choice by `.f32`; leave it out".to_owned())
         }
-        Opcode::Exit | Opcode::Trap if !form.modifiers().is_empty() => {
+        Opcode::Exit | Opcode::Trap | Opcode::Brkpt if !form.modifiers().is_empty() => {
             Some("has words behind its name, which it does not take; leave them out".to_owned())
         }
         _ => None,
     }
 }
 
-/// Whether an instruction is one of the two about the grids that depend on each other.
-fn is_dependency(text: &str) -> bool {
-    matches!(text, "griddepcontrol.wait" | "griddepcontrol.launch_dependents")
+/// A word that an instruction over a warp does not take.
+fn foreign_word(form: &Form) -> Option<&str> {
+    let is_own = |word: &Modifier| match word {
+        Modifier::Type(_) | Modifier::Flag(Flag::Sync) => true,
+        Modifier::Shuffle(_) => form.opcode() == Opcode::Shfl,
+        Modifier::Vote(_) => matches!(form.opcode(), Opcode::Vote | Opcode::Match),
+        Modifier::Operation(_) => form.opcode() == Opcode::Redux,
+        Modifier::Flag(Flag::Abs | Flag::Nan) => {
+            form.opcode() == Opcode::Redux && form.ty() == Some(ScalarType::F32)
+        }
+        // Words that stand for an operation or a mode elsewhere.
+        _ => form.opcode() == Opcode::Redux && matches!(word.keyword(), "and" | "or" | "xor"),
+    };
+    form.modifiers().iter().find(|word| !is_own(word)).map(Modifier::keyword)
 }
 
 /// What is wrong with a fence of one order: those of proxies and objects have other words.

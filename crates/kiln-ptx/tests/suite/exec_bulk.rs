@@ -81,7 +81,6 @@ fn bounds_alignment_and_contents_are_checked() {
     let copy = "@%first cp.async.bulk.global.shared::cta.bulk_group [%out], [%data], 16;\n@%first ld.global.u32 %r0, [%out];\nsetp.eq.u32 %p1, %r0, 3;\n@%p1 trap;\n";
     told(&format!("mov.u32 %r0, 0;\n{copy}"), "never written");
     for wrong in [
-        COPY.replace(".mbarrier::complete_tx::bytes", ".bulk_group"),
         COPY.replace("bytes [%data]", "bytes.multicast::cluster [%data]"),
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.exch.b32 [%out], [%data], 16;\n".to_owned(),
     ] {

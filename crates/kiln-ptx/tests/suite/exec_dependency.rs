@@ -26,8 +26,13 @@ fn both_forms_run_from_sm_90_on_and_are_refused_below() {
 
 #[test]
 fn other_words_are_told() {
-    for body in ["griddepcontrol;", "griddepcontrol.wait.sync;", "griddepcontrol.launch;"] {
+    for (body, words) in [
+        ("griddepcontrol;", "`.wait` or `.launch_dependents`"),
+        ("griddepcontrol.launch;", "`.wait` or `.launch_dependents`"),
+        ("griddepcontrol.wait.sync;", "has `.sync`, which it does not take"),
+        ("griddepcontrol.wait 1;", "takes 0 operands, not 1"),
+    ] {
         let text = found(".version 8.0\n.target sm_90", body).unwrap_err();
-        assert!(text.contains("`.wait` or `.launch_dependents`"), "{body}: {text}");
+        assert!(text.contains(words), "{body}: {text}");
     }
 }
