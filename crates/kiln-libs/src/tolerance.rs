@@ -159,7 +159,8 @@ impl Tolerance {
         Self { relative, rounding: element.unit_roundoff(), absolute: smallest(element) }
     }
 
-    /// How far an element may lie from the exact value, with the magnitude that belongs to it.
+    /// How far an element may lie from the exact value, with the magnitude that belongs to it. Both are finite: an infinity has an infinite bound, so that where the exact
+    /// value is one, or NaN, an element is right if it is the same.
     pub fn bound(&self, magnitude: f64, exact: f64) -> f64 {
         self.relative * magnitude.abs() + self.rounding * exact.abs() + self.absolute
     }

@@ -11,6 +11,8 @@ pub(super) struct ArrayDifference {
     pub(super) element: u64,
     /// What it is, and what it is in the other array.
     pub(super) values: [String; 2],
+    /// Whether one of the two is an infinity or NaN, which no tolerance reaches.
+    pub(super) is_infinite: bool,
     /// How many differ.
     pub(super) count: u64,
 }
@@ -32,15 +34,19 @@ impl ArrayDifference {
             .filter(|(_, (one, other))| one != other && !is_close(found, (one, other), &tolerance, factor));
         let (element, (one, other)) = apart.next()?;
         let values = [one, other].map(|bytes| found.text_of(bytes));
-        Some(Self { element, values, count: 1 + apart.count() as u64 })
+        let mut numbers = [one, other].into_iter().filter_map(|bytes| found.floats_of(bytes)).flatten();
+        let is_infinite = numbers.any(|number| !number.is_finite());
+        Some(Self { element, values, is_infinite, count: 1 + apart.count() as u64 })
     }
 }
 
-/// Whether two elements of different bits are as close as they have to be: of complex numbers both parts.
+/// Whether two elements of different bits are as close as they have to be: of complex numbers both parts. The bound of an infinity is infinite, and nothing
+/// but the same infinity is close to one.
 fn is_close(array: &Array, (one, other): (&[u8], &[u8]), tolerance: &Tolerance, factor: f64) -> bool {
     let (Some(one), Some(other)) = (array.floats_of(one), array.floats_of(other)) else { return false };
     one.iter().zip(&other).all(|(one, other)| {
         let is_equal = one == other || one.is_nan() && other.is_nan();
-        is_equal || (one - other).abs() <= factor * tolerance.bound(*other, *other)
+        let is_finite = one.is_finite() && other.is_finite();
+        is_equal || is_finite && (one - other).abs() <= factor * tolerance.bound(*other, *other)
     })
 }

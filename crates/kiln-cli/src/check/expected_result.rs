@@ -101,7 +101,7 @@ impl ExpectedResult {
     /// What is wrong with the results of a launch; nothing after a fault, which has no results.
     pub(super) fn judge(&self, results: &[ResultArray], tolerance: GivenTolerance) -> Option<KernelFinding> {
         let found = &self.result(results)?.array;
-        let ArrayDifference { element, values: [is, wanted], count } =
+        let ArrayDifference { element, values: [is, wanted], is_infinite, count } =
             ArrayDifference::between(found, &self.array, tolerance, 1.0)?;
         let others = match count - 1 {
             0 => String::new(),
@@ -112,8 +112,7 @@ impl ExpectedResult {
             "unexpected: element {element} of argument {argument} is {is}, and {file} has {wanted}{others}"
         );
         let is_rounded = found.element.is_float() || found.element.is_complex();
-        let next =
-            is_rounded.then_some("only rounded otherwise? say how far it may be off: --tolerance 1e-5");
+        let next = (is_rounded && !is_infinite).then(|| tolerance.advice());
         Some(KernelFinding::of_unexpected(text, (argument, found, element), next))
     }
 }

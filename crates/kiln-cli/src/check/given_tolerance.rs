@@ -31,6 +31,15 @@ impl GivenTolerance {
         }
     }
 
+    /// What to do about a float that is further off.
+    pub(super) fn advice(self) -> &'static str {
+        if self.is_given {
+            "only rounded otherwise? allow more with a larger --tolerance"
+        } else {
+            "only rounded otherwise? say how far it may be off: --tolerance 1e-5"
+        }
+    }
+
     /// The tolerance of elements of a type, as that of a library's operation is. Integers have none.
     pub(super) fn of(self, element: ElementType) -> Tolerance {
         let rounded = match element {

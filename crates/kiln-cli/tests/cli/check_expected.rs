@@ -103,6 +103,51 @@ fn integers_have_no_tolerance_and_equal_numbers_have_no_bits() {
 }
 
 #[test]
+fn no_tolerance_reaches_an_infinity() {
+    let folder = Folder::new();
+    // The results are 1, 3, 5, … and an infinity where `x` has one.
+    let file = folder.write("saxpy.kir", SAXPY);
+    let mut values: Vec<f32> = (0..100).map(|at| at as f32).collect();
+    values[3] = f32::INFINITY;
+    let x = format!("in:{}", folder.floats("x.npy", &values));
+    let y = format!("inout:{}", folder.floats("y.npy", &[1.0; 100]));
+    let check = |at: usize, expected: f32| {
+        let mut wanted = right();
+        (wanted[3], wanted[at]) = (f32::INFINITY, expected);
+        let expected = expect(&folder, "expected.npy", &wanted);
+        let words = ["check", &file, "--arg", &x, "--arg", &y, "--arg", "f32:2", "--json"];
+        let more = ["--expect", &expected, "--tolerance", "0.5,1e30"];
+        run(without_driver(&[&words[..], &more].concat()))
+    };
+    assert_eq!(check(3, f32::INFINITY).code, Some(0));
+    for (at, expected) in [(3, f32::NEG_INFINITY), (3, 7.0), (3, f32::NAN), (5, f32::INFINITY), (5, f32::NAN)]
+    {
+        let outcome = check(at, expected);
+        assert_eq!(outcome.code, Some(5), "element {at}, {expected}: {}", outcome.stdout);
+        let finding = &outcome.json()["findings"][0];
+        assert!(
+            finding["text"].as_str().unwrap().contains(&format!("element {at} of argument 1")),
+            "{finding:#}"
+        );
+        // Another tolerance changes nothing of that.
+        assert_eq!(finding["next_step"], Value::Null, "{finding:#}");
+    }
+}
+
+#[test]
+fn a_tolerance_that_is_too_small_is_not_advised_again() {
+    let folder = Folder::new();
+    let wrong = expect(&folder, "wrong.npy", &[1.5; 100]);
+    let next_step = |more: &[&str]| {
+        let report = saxpy(&folder, &[&["--expect", &wrong], more].concat()).json();
+        report["findings"][0]["next_step"].as_str().unwrap().to_owned()
+    };
+    assert!(next_step(&[]).ends_with("--tolerance 1e-5"), "{}", next_step(&[]));
+    let larger = next_step(&["--tolerance", "1e-4"]);
+    assert!(larger.contains("a larger --tolerance") && !larger.contains("1e-5"), "{larger}");
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused() {
     let folder = Folder::new();
     let path = |name: &str, values: &[f32]| folder.floats(name, values);
