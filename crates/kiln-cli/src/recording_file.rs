@@ -36,6 +36,14 @@ pub(crate) fn open(path: &Path, skip_damaged: bool) -> Result<OpenRecording, Fai
     Ok(if skip_damaged { reader.skipping_damage() } else { reader })
 }
 
+/// Puts back those of the files that are missing because a killed command moved them aside.
+pub(crate) fn put_missing_back(files: &[PathBuf]) {
+    for file in files.iter().filter(|file| !file.exists()) {
+        // What is still missing is told where it is opened.
+        put_back(file);
+    }
+}
+
 /// The recordings that are meant: those of a folder, those of a pattern with `%p`, or the file itself.
 ///
 /// # Errors

@@ -173,6 +173,10 @@ fn files(arguments: &Arguments) -> Result<WatchedFiles, Failure> {
     {
         return Ok(WatchedFiles::Pattern { pattern, since: None });
     }
+    // A file that is awaited is the next recording.
+    if !arguments.live {
+        recording_file::put_missing_back(&arguments.file);
+    }
     let files = recording_file::meant(&arguments.file)?;
     // Files that are named are shown as they are.
     let are_named = files == arguments.file;

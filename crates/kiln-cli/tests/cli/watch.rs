@@ -86,9 +86,21 @@ fn the_page_of_a_file_is_served() {
 }
 
 #[test]
+fn a_recording_that_a_killed_command_moved_aside_is_put_back_and_shown() {
+    let folder = Folder::new();
+    let file = folder.path("train.kiln");
+    folder.write(".train.kiln.4194304000.earlier", recorded("train"));
+    let running = Running::start(&["watch", &file], false);
+    running.await_state("\"program\":\"train\"");
+    assert_eq!(folder.names(), ["train.kiln"]);
+}
+
+#[test]
 fn a_file_that_is_not_there_yet_is_waited_for() {
     let folder = Folder::new();
     let file = folder.path("late.kiln");
+    // Not that of an earlier run.
+    folder.write(".late.kiln.4194304000.earlier", recorded("early"));
     let running = Running::start(&["watch", "--live", &file], false);
     running.await_state("\"events\":0");
     folder.write("late.kiln", recorded("late"));

@@ -54,6 +54,7 @@ const LAUNCHERS: [Launcher; 6] = [
             "SLURM_NPROCS",
             "SLURM_LOCALID",
             "SLURM_NTASKS_PER_NODE",
+            "SLURM_STEP_TASKS_PER_NODE",
             "SLURM_STEP_NODELIST",
             "SLURM_JOB_NODELIST",
             "SLURM_NODELIST",
