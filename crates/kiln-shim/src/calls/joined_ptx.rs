@@ -147,7 +147,10 @@ fn is_variable(source: &str) -> bool {
 
 fn statement(text: &str, at: Range<usize>) -> Statement {
     let source = text.get(at.clone()).unwrap_or_default();
+    // A function that is declared and has no body is defined elsewhere, in the same text or in another one.
+    let is_declared = !is_variable(source) && source.trim_end().ends_with(';');
     let linkage = match words(source).next() {
+        Some(".weak") if is_declared => Linkage::Extern,
         Some(".visible") => Linkage::Visible,
         Some(".extern") => Linkage::Extern,
         Some(".weak" | ".common") => Linkage::Shared,
@@ -201,6 +204,15 @@ mod tests {
             "//\n// Made by a compiler.\n//\n\n.version 7.0\n.address_size 64\n.func b() {}",
         ]);
         assert_eq!(joined, ".version 8.0\n.target sm_90\n.func a() {}\n.func b() {}\n");
+    }
+
+    #[test]
+    fn a_weak_function_that_is_declared_first_keeps_its_definition() {
+        let declared = ".weak .func (.param .b32 r) half\n(\n.param .b32 x\n)\n;\n";
+        let defined = ".weak .func (.param .b32 r) half(\n.param .b32 x\n)\n{\n{ ret; }\n}\n";
+        let text = format!("{declared}{defined}");
+        let joined = joined(&[&text, &text]);
+        assert_eq!(joined.matches("{ ret; }").count(), 1, "{joined}");
     }
 
     #[test]
