@@ -232,5 +232,6 @@ fn a_recording_of_work_on_a_gpu_has_the_clock_of_the_host() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let explained = Command::new(env!("CARGO_BIN_EXE_kiln")).arg("explain").arg(&file).output().unwrap();
     let told = text(&explained.stdout);
-    assert!(explained.status.success() && told.contains("set"), "{told}");
+    // How long its work took is known by that clock; which kernels are named depends on what took long.
+    assert!(explained.status.success() && told.contains(" submissions in "), "{told}");
 }
