@@ -53,8 +53,11 @@ pub(super) fn broken_conversion(form: &Form) -> Option<String> {
     if !is_plain(to) || !is_plain(from) {
         return None;
     }
-    if (is_byte(to) && from == ScalarType::Bf16) || (is_byte(from) && to == ScalarType::Bf16) {
-        return Some("converts between a byte and `.bf16`; go through `.u16` or `.s16`".to_owned());
+    let is_of_byte = (is_byte(to) && from == ScalarType::Bf16) || (is_byte(from) && to == ScalarType::Bf16);
+    if is_of_byte && form.has(Flag::Sat) {
+        return Some(
+            "has `.sat`, which conversions between a byte and `.bf16` do not take; leave it out".to_owned(),
+        );
     }
     broken_rounding(form, to, from).or_else(|| broken_flag(form, to, from))
 }

@@ -199,6 +199,8 @@ impl Rules {
             Slct => all(&[First, First, First, Last]),
             Mov => all(&[First, First]),
             Ld | Ldu | St => some(2, &[Any, Any, Any]),
+            // A byte is in a register of 8 bits there.
+            Cvt if is_plain_conversion(form) && is_of_byte_and_bf16(form) => all(&[First, Last]),
             Cvt if is_plain_conversion(form) => all(&[WiderFirst, WiderLast]),
             Cvt if form.has(Flag::Pack) => match form.types().count() {
                 3 => all(&[Any, Any, Any, Any]),
@@ -312,6 +314,11 @@ fn is_plain_conversion(form: &Form) -> bool {
     use ScalarType::*;
     let is_plain = |ty| matches!(ty, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | F16 | Bf16 | F32 | F64);
     form.types().count() == 2 && form.types().all(is_plain) && !form.has(Flag::Pack)
+}
+
+fn is_of_byte_and_bf16(form: &Form) -> bool {
+    let has = |wanted: &[ScalarType]| form.types().any(|ty| wanted.contains(&ty));
+    has(&[ScalarType::U8, ScalarType::S8]) && has(&[ScalarType::Bf16])
 }
 
 /// Whether a conversion takes random bits or a scale as well.
