@@ -2,10 +2,12 @@
  *
  * fills: memory of the host, filled by calls that return when it is done.  versions: functions by the versions of the header's typedefs.
  * constants: how much constant memory a kernel's module has.  printed: what kernels print, in the order of the waits.
- * staged: copies by two threads on a stream for which another thread waits. */
+ * staged: copies by two threads on a stream for which another thread waits.
+ * unmapped launch, unmapped copy, unmapped fill, unmapped part: registered memory that the program unmaps and then uses. */
 #include "driver_api.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 enum { N = 64, CONST_SIZE_BYTES = 2 };
 
@@ -100,6 +102,30 @@ static void staged(void) {
     OK(cuMemFree_v2(p));
 }
 
+/* Registered memory, of which the program unmaps all or the last page before a launch, a copy or a fill uses it. */
+static void unmapped(const char *how) {
+    enum { PAGE = 4096, PAGES = 4 };
+    address p, q;
+    handle stream, function = add_one();
+    char *pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    TRUE(pages != MAP_FAILED);
+    memset(pages, 0, PAGES * PAGE);
+    OK(cuStreamCreate(&stream, 1));
+    OK(cuMemAlloc_v2(&q, PAGES * PAGE));
+    OK(cuMemHostRegister_v2(pages, PAGES * PAGE, 2));
+    OK(cuMemHostGetDevicePointer_v2(&p, pages, 0));
+    OK(launch(function, p, 64, stream));
+    OK(cuStreamSynchronize(stream));
+    TRUE(((unsigned *)pages)[0] == 1);
+    if (!strcmp(how, "unmapped part")) TRUE(munmap(pages + (PAGES - 1) * PAGE, PAGE) == 0);
+    else TRUE(munmap(pages, PAGES * PAGE) == 0);
+    if (!strcmp(how, "unmapped copy")) cuMemcpyHtoDAsync_v2(q, pages, PAGES * PAGE, stream);
+    else if (!strcmp(how, "unmapped fill")) cuMemsetD32Async(p, 1, PAGES * PAGE / 4, stream);
+    else OK(launch(function, !strcmp(how, "unmapped part") ? p + (PAGES - 1) * PAGE : p, 64, stream));
+    WANT(700, cuStreamSynchronize(stream));
+    WANT(700, cuMemHostUnregister(pages));
+}
+
 int main(int count, char **words) {
     const char *which = count > 1 ? words[1] : "";
     begin();
@@ -108,5 +134,6 @@ int main(int count, char **words) {
     if (!strcmp(which, "constants")) constants();
     if (!strcmp(which, "printed")) printed();
     if (!strcmp(which, "staged")) staged();
+    if (!strncmp(which, "unmapped", 8)) unmapped(which);
     return 0;
 }

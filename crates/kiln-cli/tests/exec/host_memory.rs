@@ -25,3 +25,14 @@ fn what_kernels_print_comes_once_and_before_what_the_program_prints_after_a_wait
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     assert_eq!(text(&output.stdout), [0, 1, 2].map(rounds).concat());
 }
+
+#[test]
+fn registered_memory_that_the_program_unmapped_is_a_finding_and_no_crash() {
+    let Some(program) = compiled("host_memory") else { return };
+    for case in ["unmapped launch", "unmapped copy", "unmapped fill", "unmapped part"] {
+        let output = kiln(&["--seeds", "2"], &program, &[case]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{case}: {told}");
+        assert!(told.contains("by the program, which has not unregistered it"), "{case}: {told}");
+    }
+}

@@ -48,6 +48,8 @@ pub enum Action {
     Unmap,
     /// The host gave a block of host memory back.
     DestroyHost(HostId),
+    /// The program freed or unmapped host memory that is still registered.
+    FreeRegistered(HostId),
     /// The host destroyed an object.
     Destroy(String),
     /// The host read through a host block.
@@ -77,6 +79,9 @@ impl fmt::Display for Action {
             Self::Map => f.write_str("map"),
             Self::Unmap => f.write_str("unmap"),
             Self::DestroyHost(host) => write!(f, "release of {host}"),
+            Self::FreeRegistered(host) => {
+                write!(f, "free or unmapping of {host} by the program, which has not unregistered it")
+            }
             Self::Destroy(object) => write!(f, "destruction of {object}"),
             Self::HostRead => f.write_str("read"),
             Self::HostWrite => f.write_str("write"),

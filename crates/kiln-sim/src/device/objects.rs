@@ -16,6 +16,7 @@ use crate::code::kernel::SimKernel;
 use crate::collective::collective_kernel::CollectiveKernel;
 use crate::device::handle_table::Table;
 use crate::device::native_handle::Natives;
+use crate::memory::host_backing;
 use crate::memory::memory_identity::Region;
 use crate::memory::physical_memory::Physical;
 use crate::schedule::graph::GraphPlan;
@@ -112,6 +113,13 @@ pub(crate) struct HostMemory {
     pub(crate) death: OnceLock<Arc<Mark>>,
     /// Whether it was allocated elsewhere.
     pub(crate) registered: bool,
+}
+
+impl HostMemory {
+    /// Whether its pages are still there: the program may have unmapped what it registered.
+    pub(crate) fn is_present(&self) -> bool {
+        !self.registered || host_backing::is_mapped(&self.physical.bytes)
+    }
 }
 
 /// A point in a stream's work.

@@ -30,6 +30,27 @@ pub(crate) fn zeroed(bytes: u64) -> io::Result<SharedBytes> {
     Mapping::new(start, len)
 }
 
+/// Whether every page below the bytes is mapped. Pages that no access may reach count as mapped.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) fn is_mapped(bytes: &SharedBytes) -> bool {
+    use rustix::io::Errno;
+    use rustix::mm::MsyncFlags;
+
+    let start = bytes.as_ptr().addr();
+    let first = start - start % rustix::param::page_size();
+    let len = start - first + bytes.len();
+    // SAFETY: on Linux `MS_ASYNC` writes nothing back and changes no page; it only looks at whether each is mapped.
+    let answer =
+        unsafe { rustix::mm::msync(std::ptr::without_provenance_mut(first), len, MsyncFlags::ASYNC) };
+    answer != Err(Errno::NOMEM)
+}
+
+/// Not known here.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub(crate) fn is_mapped(_bytes: &SharedBytes) -> bool {
+    true
+}
+
 /// Memory that reads as zero.
 #[cfg(not(unix))]
 pub(crate) fn zeroed(bytes: u64) -> io::Result<SharedBytes> {

@@ -64,6 +64,7 @@ impl Core {
             };
             Arc::make_mut(&mut other.map).insert(segment);
         }
+        state.device(device).reached_hosts.push(memory);
         Ok(DeviceAddress(start))
     }
 }
@@ -87,8 +88,21 @@ impl State {
         whole
     }
 
+    /// Takes registered host memory whose pages the program has unmapped out of the maps of all devices, so that its use is a fault of the device and not of this process.
+    /// Costs a call of the system for each block that kernels reach.
+    pub(crate) fn unmap_missing_hosts(&mut self) {
+        let reached = self.devices.iter().flat_map(|device| &device.reached_hosts);
+        let missing: Vec<_> = reached.filter(|memory| !memory.is_present()).cloned().collect();
+        for memory in missing {
+            let death = self.host_mark(memory.region.device, Action::FreeRegistered(memory.id));
+            self.unmap_host(&memory, &death);
+        }
+    }
+
     /// Takes registered host memory out of the maps of all devices, if it is in them.
     pub(crate) fn unmap_host(&mut self, memory: &HostMemory, death: &Arc<Mark>) {
+        let reached = &mut self.device(memory.region.device).reached_hosts;
+        reached.retain(|other| !Arc::ptr_eq(&other.physical, &memory.physical));
         let start = memory.physical.bytes.as_ptr().addr() as u64;
         let range = start..start + memory.physical.bytes.len() as u64;
         let mut was_mapped = false;

@@ -13,6 +13,7 @@ use crate::check::vector_clock::{Lane, Lanes, VectorClock};
 use crate::code::launch_readiness::LaunchReadiness;
 use crate::collective::collective_launch::CollectiveRun;
 use crate::collective::communicators::Communicators;
+use crate::device::objects::HostMemory;
 use crate::fault_plan::{FaultPlan, PlannedFault};
 use crate::links::Links;
 use crate::machine_config::{MachineConfig, Mode, SimChecks};
@@ -83,6 +84,8 @@ pub(crate) struct DeviceState {
     pub(crate) concurrent_kernels: bool,
     /// Host memory that is registered, as address and length.
     pub(crate) registered: Vec<(usize, usize)>,
+    /// What of it kernels reach.
+    pub(crate) reached_hosts: Vec<Arc<HostMemory>>,
 }
 
 /// What moves bytes or runs kernels; two pieces of work on one engine take turns.
@@ -126,6 +129,7 @@ impl DeviceState {
             engines_ns: [0; ENGINES],
             concurrent_kernels,
             registered: Vec::new(),
+            reached_hosts: Vec::new(),
         }
     }
 

@@ -143,6 +143,7 @@ impl State {
     ) -> Option<Job> {
         let checks_undefined = self.checks.uninitialised;
         let exchange = self.begin_exchange(ready);
+        self.unmap_missing_hosts();
         let map = self.map_for_kernels(device);
         let state = self.device(device);
         // The second step of a collective is no launch, nor is one that was ended.

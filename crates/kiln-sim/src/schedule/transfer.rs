@@ -83,10 +83,16 @@ impl State {
             _ if bytes == 0 => Ok(Vec::new()),
             End::Host { memory, offset } => {
                 let range = *offset..offset + bytes;
+                if !memory.is_present() {
+                    self.unmap_missing_hosts();
+                    let address = memory.physical.bytes.as_ptr().addr() as u64 + offset;
+                    return Err(AccessFault { address, bytes, access, cause: AccessCause::Unmapped });
+                }
                 self.check_host_alive(memory, range.clone(), mark);
                 Ok(vec![Stretch::of_host(memory, range)])
             }
             End::Device { device, address, .. } => {
+                self.unmap_missing_hosts();
                 let map = &self.device(*device).map;
                 let range = *address..address + bytes;
                 if let Some(hole) = map.first_hole(range.clone()) {
