@@ -310,3 +310,35 @@ fn words_that_small_floats_do_not_take_are_told() {
         assert!(text.contains(said), "{instruction}: {text}");
     }
 }
+
+/// Every bf16 to a byte and back: the judge is the rounding of f64, with values past the range clamped and zero for what is no number.
+#[test]
+fn bytes_are_made_of_bf16_and_bf16_of_bytes() {
+    let header = ".version 8.0\n.target sm_90";
+    let pairs: Vec<[u32; 2]> = (0..=0xffff).map(|bits| [bits, 0]).collect();
+    let rounds: [(&str, fn(f64) -> f64); 4] =
+        [("rni", f64::round_ties_even), ("rzi", f64::trunc), ("rmi", f64::floor), ("rpi", f64::ceil)];
+    for (rounding, round) in rounds {
+        for (kind, low, high) in [("s8", -128.0, 127.0), ("u8", 0.0, 255.0)] {
+            let widened = kind.replace('8', "32");
+            let instruction = format!(
+                "cvt.u16.u32 %h, %a;\ncvt.{rounding}.{kind}.bf16 %small, %h;\ncvt.{widened}.{kind} %d, %small;"
+            );
+            let answers = run(header, &instruction, &pairs).unwrap();
+            for (bits, answer) in (0_u32..).zip(answers) {
+                let value = f64::from(f32::from_bits(bits << 16));
+                let wanted = if value.is_nan() { 0.0 } else { round(value).clamp(low, high) };
+                assert_eq!(f64::from(answer as i32), wanted, "{rounding} {kind} of {value} ({bits:#x})");
+            }
+        }
+    }
+    let bytes: Vec<[u32; 2]> = (0..=0xff).map(|bits| [bits, 0]).collect();
+    for kind in ["s8", "u8"] {
+        let instruction =
+            format!("cvt.u8.u32 %small, %a;\ncvt.rn.bf16.{kind} %h, %small;\ncvt.u32.u16 %d, %h;");
+        for (bits, answer) in (0_u8..=255).zip(run(header, &instruction, &bytes).unwrap()) {
+            let value = if kind == "s8" { f32::from(bits.cast_signed()) } else { f32::from(bits) };
+            assert_eq!(f32::from_bits(answer << 16), value, "{kind} {bits}");
+        }
+    }
+}
