@@ -12,6 +12,8 @@ struct Statement {
     /// What it defines or declares.
     name: Option<Range<usize>>,
     linkage: Linkage,
+    /// Whether it is one of a function and not of a kernel.
+    is_function: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,22 @@ pub(crate) fn join(texts: &[String]) -> String {
         defined.extend(of_text);
     }
     joined
+}
+
+/// A function that is not a kernel.
+pub(crate) struct Function<'text> {
+    pub(crate) name: &'text str,
+    /// Whether its body is here.
+    pub(crate) is_defined: bool,
+}
+
+/// The functions that a text declares or defines, in its order. One may be among them twice.
+pub(crate) fn functions(text: &str) -> Vec<Function<'_>> {
+    let function = |statement: Statement| {
+        let name = text.get(statement.name.filter(|_| statement.is_function)?)?;
+        Some(Function { name, is_defined: statement.linkage != Linkage::Extern })
+    };
+    statements(text).into_iter().filter_map(function).collect()
 }
 
 fn is_name(byte: u8) -> bool {
@@ -148,9 +166,10 @@ fn is_variable(source: &str) -> bool {
 fn statement(text: &str, at: Range<usize>) -> Statement {
     let source = text.get(at.clone()).unwrap_or_default();
     // A function that is declared and has no body is defined elsewhere, in the same text or in another one.
-    let is_declared = !is_variable(source) && source.trim_end().ends_with(';');
+    let is_code = !is_variable(source);
+    let is_function = is_code && !words(source).take(8).any(|word| word == ".entry");
     let linkage = match words(source).next() {
-        Some(".weak") if is_declared => Linkage::Extern,
+        _ if is_code && source.trim_end().ends_with(';') => Linkage::Extern,
         Some(".visible") => Linkage::Visible,
         Some(".extern") => Linkage::Extern,
         Some(".weak" | ".common") => Linkage::Shared,
@@ -160,7 +179,7 @@ fn statement(text: &str, at: Range<usize>) -> Statement {
     let lead = words(source).next().map_or(0, |first| first.as_ptr().addr() - source.as_ptr().addr());
     let start = at.start + lead;
     let name = source.get(lead..).and_then(name);
-    Statement { name: name.map(|name| start + name.start..start + name.end), at, linkage }
+    Statement { name: name.map(|name| start + name.start..start + name.end), at, linkage, is_function }
 }
 
 /// What a statement names.

@@ -13,7 +13,7 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out, Text, fetch_slice};
-use crate::calls::joined_ptx::join;
+use crate::calls::joined_ptx::{functions, join};
 use crate::calls::process_state::{current, state};
 use crate::handle_table::RawHandle;
 use crate::image::{check_header, no_ptx, ptx_of_bytes, ptx_of_object};
@@ -97,24 +97,10 @@ fn unresolved(text: &str) -> Vec<&str> {
 
 /// Functions that the text calls and does not define.
 fn missing_functions(text: &str) -> Vec<&str> {
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '%');
-    let declared = |is_extern: bool| {
-        text.match_indices(".func").filter_map(move |(at, word)| {
-            let before = text.get(..at)?.trim_end();
-            let rest = text.get(at + word.len()..)?.trim_start();
-            // A result stands in parentheses before the name.
-            let rest = match rest.strip_prefix('(') {
-                Some(result) => result.split_once(')')?.1.trim_start(),
-                None => rest,
-            };
-            let name = rest.split(|c| !is_name(c)).next().filter(|name| !name.is_empty())?;
-            // A declaration ends before a body begins.
-            let ends = rest.find(';').unwrap_or(usize::MAX) < rest.find('{').unwrap_or(usize::MAX);
-            ((before.ends_with(".extern") || ends) == is_extern).then_some(name)
-        })
-    };
-    let defined: Vec<&str> = declared(false).collect();
-    declared(true).filter(|name| !defined.contains(name)).collect()
+    let functions = functions(text);
+    let is_defined = |name: &str| functions.iter().any(|other| other.is_defined && other.name == name);
+    let declared = functions.iter().filter(|function| !function.is_defined);
+    declared.map(|function| function.name).filter(|name| !is_defined(name)).collect()
 }
 
 /// Whether a function is one of those for grids.
