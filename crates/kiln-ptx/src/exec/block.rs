@@ -168,6 +168,7 @@ impl<'l> Block<'l> {
                 self.cta.counters.blocks += 1;
                 self.cta.note_open_barriers();
                 self.cta.tell_missed_products();
+                self.cta.report_unfinished_copies();
                 if self.cta.is_clustered() {
                     self.cta.end_in_cluster();
                 }

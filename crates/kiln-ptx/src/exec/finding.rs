@@ -90,6 +90,13 @@ pub enum ExecFindingKind {
         /// The copy, and its thread.
         copy_site: Box<CodeSite>,
     },
+    /// A bulk or tensor copy reads shared memory of a block that ends, and its thread has not waited for it.
+    UnfinishedCopy {
+        /// The read.
+        access: BadAccess,
+        /// Whether the thread committed it to a group.
+        is_committed: bool,
+    },
     /// A read as a constant (`ld.global.nc`, `ldu`) of memory that the launch also writes.
     NonCoherent {
         /// The later access.
@@ -222,6 +229,7 @@ impl ExecFindingKind {
             | Self::Race { access, .. }
             | Self::SameValue { access, .. }
             | Self::PendingCopy { access, .. }
+            | Self::UnfinishedCopy { access, .. }
             | Self::NonCoherent { access, .. }
             | Self::NoProxyFence { access, .. } => Some(access),
             _ => None,
@@ -266,6 +274,7 @@ impl ExecFindingKind {
             | Self::Race { .. }
             | Self::SameValue { .. }
             | Self::PendingCopy { .. }
+            | Self::UnfinishedCopy { .. }
             | Self::NonCoherent { .. }
             | Self::NoProxyFence { .. }
             | Self::InactiveLane { .. }
@@ -297,7 +306,7 @@ impl ExecFindingKind {
             Self::Unassigned { .. } => "unassigned",
             Self::Race { .. } => "race",
             Self::SameValue { .. } => "same-value",
-            Self::PendingCopy { .. } => "pending-copy",
+            Self::PendingCopy { .. } | Self::UnfinishedCopy { .. } => "pending-copy",
             Self::NonCoherent { .. } => "non-coherent",
             Self::NoProxyFence { .. } => "proxy-fence",
             Self::InactiveLane { .. } => "inactive-lane",
@@ -410,6 +419,14 @@ impl fmt::Display for ExecFindingKind {
                 f,
                 "pending copy: {access}, where the asynchronous copy by {} has not been waited for",
                 Thread(copy_site)
+            ),
+            Self::UnfinishedCopy { access, is_committed } => write!(
+                f,
+                "pending copy: {access} by an asynchronous copy that its thread does not wait for before the block ends and its shared memory with it: {}",
+                match is_committed {
+                    true => "end with cp.async.bulk.wait_group.read 0",
+                    false => "end with cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0",
+                }
             ),
             Self::NoProxyFence { access, write_site } => write_no_proxy_fence(f, access, write_site),
             Self::Barrier(text)

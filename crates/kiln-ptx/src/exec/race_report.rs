@@ -4,6 +4,7 @@ use super::block::Cta;
 use super::check::{Conflict, ConstantConflict, Copy, GenericWrite, PendingBulk, RaceCause, Touching};
 use super::code_location::{CodeSite, Line};
 use super::finding::{AccessKind, BadAccess, ExecFindingKind};
+use super::memory::generic_address::Place;
 use super::warp_register::LANES;
 
 impl Cta<'_> {
@@ -74,6 +75,30 @@ impl Cta<'_> {
         let thread = self.thread(warp, lane);
         let log = self.launch.log;
         log.find(self.launch.code, (pc, copy.pc), kind, false, |site| site.in_thread(self.index, thread));
+    }
+
+    /// The block ends: keeps the copies that may still read its shared memory.
+    pub(crate) fn report_unfinished_copies(&mut self) {
+        let Some(races) = &mut self.races else { return };
+        if races.copies.bulk.is_empty() {
+            return;
+        }
+        for (copy, is_committed) in races.copies.bulk.take_unfinished() {
+            let bytes = u32::try_from(copy.range.end - copy.range.start).unwrap_or(u32::MAX);
+            let access = BadAccess {
+                access: AccessKind::Read,
+                memory: Place::Shared.name(),
+                address: copy.range.start,
+                bytes,
+                near: String::new(),
+                within: String::new(),
+                base: None,
+                mistake: None,
+                block: None,
+            };
+            let kind = ExecFindingKind::UnfinishedCopy { access, is_committed };
+            self.report_in_grid(copy.pc, copy.warp, copy.lane, kind);
+        }
     }
 
     /// Keeps a read through the async proxy of what a thread wrote, with no fence between the two.

@@ -66,6 +66,26 @@ fn groups_copy_to_global_memory_and_reduce_it() {
     let (words, outcome) = run(&format!("{write}{add}{add}{end}"), 0);
     assert!(outcome.is_clean(), "{:?}", outcome.findings);
     assert_eq!(words, (0..64).map(|at| 1 + 2 * (at * 5 + 7)).collect::<Vec<u32>>());
+    // A block whose thread does not wait for the copy takes the memory away that the copy reads, whether it is committed to a group or not.
+    for copy in [copy, add] {
+        told(
+            &format!("{write}{copy}"),
+            "end with cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0",
+        );
+        let committed = "@%first cp.async.bulk.commit_group;\n";
+        told(
+            &format!("{write}{copy}{committed}"),
+            "ends and its shared memory with it: end with cp.async.bulk.wait_group.read 0",
+        );
+        // A wait that leaves a group open, and one of a copy that is in no group.
+        told(
+            &format!("{write}{copy}{}", end.replace("read 0", "read 1")),
+            "end with cp.async.bulk.wait_group.read 0",
+        );
+        told(&format!("{write}{end}{copy}"), "end with cp.async.bulk.commit_group");
+        let found = run(&format!("{write}{copy}{committed}"), 0).1.findings;
+        assert_eq!((found.len(), found[0].kind.word(), found[0].times), (1, "pending-copy", 1), "{found:?}");
+    }
     // The barrier between the stores and the copy is missing.
     told(&format!("{}{copy}{end}", write.replace("bar.sync 0;\n", "")), "race");
 }

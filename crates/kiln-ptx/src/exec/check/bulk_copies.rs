@@ -130,6 +130,18 @@ impl BulkCopies {
         });
     }
 
+    /// The block ends: the copies that still read its shared memory, and whether each was committed to a group.
+    pub(crate) fn take_unfinished(&mut self) -> Vec<(PendingBulk, bool)> {
+        let committed = |copy: &PendingBulk| match copy.end {
+            BulkEnd::Group(group) => Some(group < self.group(copy.warp, copy.lane)),
+            BulkEnd::Phase { .. } => None,
+        };
+        let unfinished =
+            self.pending.iter().filter_map(|copy| Some((copy.clone(), committed(copy)?))).collect();
+        self.pending.clear();
+        unfinished
+    }
+
     /// A thread has seen that all phases of an object before this one are complete.
     pub(crate) fn see(&mut self, address: u64, before: u64) {
         self.pending.retain(|copy| match copy.end {
