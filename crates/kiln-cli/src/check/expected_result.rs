@@ -53,8 +53,10 @@ impl ExpectedResult {
                 return refuse("two files are expected for this argument".to_owned(), "give one of them");
             }
             let Some(given) = plan.arguments.get(*argument) else {
-                let count = counted(plan.arguments.len() as u64, "argument");
-                return refuse(format!("there are {count}"), "arguments are counted from 0");
+                let count = plan.arguments.len() as u64;
+                let verb = if count == 1 { "is" } else { "are" };
+                let why = format!("there {verb} {}", counted(count, "argument"));
+                return refuse(why, "arguments are counted from 0");
             };
             let arrays = given.arrays();
             let [written] = arrays.iter().filter(|array| array.is_output()).collect::<Vec<_>>()[..] else {

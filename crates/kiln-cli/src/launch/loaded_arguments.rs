@@ -100,6 +100,12 @@ impl Plan {
             outputs.push(resolved);
         }
         let arguments = specs.iter().map(Argument::read).collect::<Result<_, _>>()?;
+        for (at, constant) in constants.iter().enumerate() {
+            if constants.iter().take(at).any(|earlier| earlier.name == constant.name) {
+                let message = format!("--const {}: two contents are given for this variable", constant.name);
+                return Err(Failure::usage(message).next("give one of them"));
+            }
+        }
         let constants = constants.iter().map(Constant::read).collect::<Result<_, _>>()?;
         Ok(Self { arguments, constants })
     }

@@ -170,6 +170,14 @@ fn what_cannot_be_compared_is_refused() {
         let told = format!("{}{}", outcome.stdout, outcome.stderr);
         assert!(outcome.code == Some(2) && told.contains(said), "{expected:?}: {:?} {told}", outcome.code);
     }
+    let file = folder.write(
+        "end.ptx",
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry end(.param .u64 to) { ret; }\n",
+    );
+    let words =
+        ["check", &file, "--arg", "zeros:f32:1", "--expect", &format!("1={right}"), "--device", "sim"];
+    let outcome = run(without_driver(&words));
+    assert!(outcome.stderr.contains("there is 1 argument"), "{}", outcome.stderr);
     for tolerance in ["x", "-1", "1,2,3", "nan"] {
         assert_eq!(saxpy(&folder, &["--tolerance", tolerance]).code, Some(2), "{tolerance}");
     }

@@ -92,6 +92,26 @@ fn values_that_do_not_fit_a_variable_are_refused() {
 }
 
 #[test]
+fn a_variable_has_one_content_and_a_file_that_is_missing_a_next_step() {
+    let folder = Folder::new();
+    let outcome = launch(&folder, "run", &["factor=f32:1", "calls=u32:1", "factor=f32:2"]);
+    let text = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.code, Some(2), "{text}");
+    assert!(text.contains("--const factor: two contents are given for this variable"), "{text}");
+    for command in ["run", "check", "inspect"] {
+        for (file, next) in [
+            ("/nonexistent/k.ptx", "check the name\n"),
+            ("none/k.ptx", "the folder that kiln was started in"),
+        ] {
+            let outcome = run(without_driver(&[command, file]));
+            assert_eq!(outcome.code, Some(2), "{command}: {}", outcome.stderr);
+            let is_told = outcome.stderr.contains("No such file") && outcome.stderr.contains(next);
+            assert!(is_told, "{command}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
 fn a_program_has_no_variables() {
     let folder = Folder::new();
     let file = folder.write("one.kir", "kernel one(out x: u32[]) block(32) over(x) { x[global.x] = 1; }");

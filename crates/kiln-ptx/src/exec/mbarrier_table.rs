@@ -183,8 +183,10 @@ impl MbarrierTable {
             "phase {phase} (parity {parity}) of the mbarrier object at {place}: {arrived} of {} arrivals came",
             arrived + pending
         );
-        if *bytes != 0 {
-            words.push_str(&format!(", {bytes} announced bytes were not copied"));
+        match *bytes {
+            0 => {}
+            bytes @ 1.. => words.push_str(&format!(", {bytes} announced bytes were not copied")),
+            bytes => words.push_str(&format!(", {} bytes were copied that no arrival announced", -bytes)),
         }
         words.push_str(", and no thread is left that could arrive");
         if *arrived == 0 && *bytes == 0 && *phase > 0 {
