@@ -63,9 +63,10 @@ impl RecordingError {
                         "name a file that this user may write, in a folder of this user"
                     }
                     std::io::ErrorKind::NotFound => "make the folder, or name a file in one that exists",
-                    std::io::ErrorKind::StorageFull
-                    | std::io::ErrorKind::QuotaExceeded
-                    | std::io::ErrorKind::FileTooLarge => "make room, or name a file on another disk",
+                    std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                        "make room, or name a file on another disk"
+                    }
+                    std::io::ErrorKind::FileTooLarge => "allow larger files (`ulimit -f`)",
                     _ => "name another file, in a folder that exists",
                 },
             },

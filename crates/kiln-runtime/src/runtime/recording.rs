@@ -361,23 +361,32 @@ impl Inner {
         let Some(recording) = self.recording().filter(|recording| recording.ends_now()) else { return };
         recording.end(self);
         let (recorder, now) = (recording.recorder(), recording.now());
+        let is_last = !recording.shares_file() || process_recording::device_ended();
         let is_written = match recording.shares_file() {
             false => recorder.finish(now, FLUSH_LIMIT),
-            true if process_recording::device_ended() => recorder.mark_end(now, FLUSH_LIMIT),
+            true if is_last => recorder.mark_end(now, FLUSH_LIMIT),
             true => recorder.flush(FLUSH_LIMIT),
         };
         if !is_written {
             tracing::warn!(target: "kiln", "the disk did not take the recording in time");
         }
-        let RecordingTotals { dropped, failure, .. } = recording.recorder().totals();
-        if dropped > 0 {
-            let why = failure.map_or_else(
-                || "they came faster than they could be written".to_owned(),
-                |failure| failure.to_string(),
-            );
-            tracing::warn!(target: "kiln", dropped, "events are missing from the recording: {why}");
-        } else if let Some(failure) = failure {
-            tracing::warn!(target: "kiln", "the recording has no end: {failure}");
+        let RecordingTotals { dropped, failure, .. } = recorder.totals();
+        let file = recorder.path().unwrap_or(Path::new("")).display();
+        let missing = match (dropped, failure) {
+            (0, None) => return,
+            (0, Some(failure)) => format!("the recording {file} has no end: {failure}"),
+            (_, Some(failure)) => {
+                format!("{dropped} events are missing from the recording {file}: {failure}")
+            }
+            (_, None) => {
+                let why = "they came faster than they could be written";
+                tracing::warn!(target: "kiln", dropped, "events are missing from the recording {file}: {why}");
+                return;
+            }
+        };
+        match recording.shares_file() && is_last {
+            true => process_recording::tell(&missing),
+            false => tracing::warn!(target: "kiln", "{missing}"),
         }
     }
 }

@@ -33,7 +33,11 @@ impl RecordingFailure {
     /// What a write said.
     pub(super) fn of(error: &io::Error) -> Self {
         let own = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>());
-        own.cloned().unwrap_or_else(|| Self::Disk(error.to_string()))
+        let next_step = match error.kind() {
+            io::ErrorKind::FileTooLarge => "allow larger files (`ulimit -f`)",
+            _ => "make room on its disk, or record to another one",
+        };
+        own.cloned().unwrap_or_else(|| Self::Disk(format!("{error}; {next_step}")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! How recordings end: cleanly, with a program that is killed, with a full disk; and two that want one file.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use kiln::error::{ErrorKind, RecordingError};
@@ -47,7 +47,14 @@ fn child() {
         let said = error.to_string();
         assert!(said.contains(&own.display().to_string()) && said.contains("unset KILN_TRACE"), "{said}");
     }
-    let _second = (role == "two runtimes").then(|| DeviceRuntime::simulated(2).unwrap());
+    if role == "many fills" {
+        let buffer = gpu.zeros::<u32>(64).unwrap();
+        (0..2000).for_each(|value| drop(buffer.fill(value).unwrap()));
+        gpu.synchronize().unwrap();
+        assert_eq!(buffer.download().unwrap(), [1999; 64]);
+    }
+    let _second =
+        (role == "two runtimes" || role == "many fills").then(|| DeviceRuntime::simulated(2).unwrap());
     let buffer = gpu.upload(&[1_u32, 2, 3]).unwrap();
     assert_eq!(buffer.download().unwrap(), [1, 2, 3]);
     if role == "abort at once" {
@@ -73,7 +80,7 @@ pub(crate) fn command(role: &str) -> Command {
     command
 }
 
-fn start(role: &str, trace: &std::path::Path) -> Child {
+fn start(role: &str, trace: &Path) -> Child {
     command(role).env(TRACE, trace).spawn().unwrap()
 }
 
@@ -332,4 +339,105 @@ fn a_place_that_cannot_be_recorded_to_is_told_and_the_program_goes_on() {
     let error = gpu.trace("/dev/full").unwrap_err().to_string();
     assert!(error.contains("/dev/full cannot be written: it is a device"), "{error}");
     assert_eq!(gpu.upload(&[6_u32]).unwrap().download().unwrap(), [6]);
+}
+
+/// A child behind some words of a shell; whether it ended well, and what it said on the standard error.
+#[cfg(target_os = "linux")]
+fn run_behind(words: &str, role: &str, trace: &Path) -> (bool, String) {
+    let plain = command(role);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("{words}; exec \"$0\" \"$@\"")])
+        .arg(plain.get_program())
+        .args(plain.get_args());
+    shell.env(ROLE, role).env(TRACE, trace).env_remove("KILN_TRACE_TIMES");
+    let output = shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// What the library said of the recording that the environment asks for.
+#[cfg(target_os = "linux")]
+fn told(said: &str) -> Vec<&str> {
+    said.lines().filter(|line| line.starts_with("kiln: KILN_TRACE: ")).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_that_finds_no_room_for_its_recording_says_so_once_and_goes_on() {
+    let file = Recorded::new();
+    for role in ["end", "two runtimes"] {
+        let (is_well, said) = run_behind("ulimit -f 0", role, &file.0);
+        assert!(is_well && !file.0.exists(), "{role}: {said}");
+        let [line] = told(&said)[..] else { panic!("{role}: {said}") };
+        let beginning = format!(
+            "kiln: KILN_TRACE: this program goes on without a recording: the recording {} cannot be written: ",
+            file.0.display()
+        );
+        assert!(line.starts_with(&beginning) && line.contains("ulimit -f"), "{line}");
+    }
+    // A place that is wrong is another matter.
+    let nowhere = Path::new("/nonexistent/run.kiln");
+    let (is_well, said) = run_behind("ulimit -f 0", "end", nowhere);
+    assert!(!is_well && told(&said).is_empty() && said.contains("make the folder"), "{said}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_whose_recording_grows_too_large_goes_on_and_says_what_is_missing() {
+    let file = Recorded::new();
+    let (is_well, said) = run_behind("ulimit -f 8", "many fills", &file.0);
+    assert!(is_well, "{said}");
+    let [line] = told(&said)[..] else { panic!("{said}") };
+    let missing: u64 = line.split(' ').nth(2).unwrap().parse().unwrap();
+    let end = format!(" events are missing from the recording {}: File too large", file.0.display());
+    assert!(line.contains(&end) && line.contains("ulimit -f"), "{line}");
+    let explained = file.explained();
+    assert!(explained.is_whole && explained.missing_events == missing && missing > 100, "{explained}");
+}
+
+/// A disk of a few KiB, which is full, becomes full, or has no room for another file.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_on_a_full_disk_goes_on() {
+    let test = "a_program_on_a_full_disk_goes_on";
+    let folder = std::env::temp_dir().join(format!("kiln-full-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mount = |disk: &str, then: &str| {
+        let script = format!("mount -t tmpfs -o {disk} none {0} && cd {0} && {then}", folder.display());
+        let plain = command("many fills");
+        let mut program = Command::new("unshare");
+        program.args(["-rm", "sh", "-c", &script]).arg(plain.get_program()).args(plain.get_args());
+        program.env(ROLE, "many fills").env(TRACE, folder.join("run.kiln")).env_remove("KILN_TRACE_TIMES");
+        program.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap()
+    };
+    if !mount("size=8k", "true").status.success() {
+        std::fs::remove_dir(&folder).unwrap();
+        return crate::skip::note(test, "no file system can be mounted here");
+    }
+    let run = "\"$0\" \"$@\" > /dev/null";
+    let (full, no_place, small) = (
+        mount("size=8k", &format!("head -c 8192 /dev/zero > other; {run}")),
+        mount("size=1m,nr_inodes=2", &format!("touch other; {run}")),
+        mount("size=8k", &format!("{run} && cat run.kiln")),
+    );
+    std::fs::remove_dir(&folder).unwrap();
+    for output in [full, no_place] {
+        let said = String::from_utf8(output.stderr).unwrap();
+        let [line] = told(&said)[..] else { panic!("{said}") };
+        let words = ["goes on without a recording", "run.kiln", "No space left on device", "make room"];
+        assert!(output.status.success() && words.iter().all(|word| line.contains(word)), "{said}");
+    }
+    let said = String::from_utf8(small.stderr).unwrap();
+    let [line] = told(&said)[..] else { panic!("{said}") };
+    assert!(
+        small.status.success() && line.contains("events are missing") && line.contains("make room"),
+        "{said}"
+    );
+    let kept = Recorded::new();
+    std::fs::write(&kept, small.stdout).unwrap();
+    let explained = kept.explained();
+    assert!(
+        explained.is_whole && line.contains(&format!(": {} events", explained.missing_events)),
+        "{explained}"
+    );
 }

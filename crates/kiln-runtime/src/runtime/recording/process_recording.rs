@@ -1,6 +1,6 @@
 //! The recording that the environment asks for: one file for all devices of a process.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +21,9 @@ const RUN_VARIABLE: &str = "KILN_TRACE_RUN";
 
 /// The recording of this process, once the first runtime was made.
 static RECORDING: Mutex<Option<ProcessRecording>> = Mutex::new(None);
+
+/// The process that is not recorded, because there was no room for the beginning of its file; 0 for none.
+static WITHOUT_ROOM: AtomicU32 = AtomicU32::new(0);
 
 struct ProcessRecording {
     /// Whose it is: a process that was forked has a copy of that of its parent, and not the thread that writes it.
@@ -78,6 +81,9 @@ pub(super) fn is_asked_for() -> bool {
 }
 
 /// The recorder of this process and the place of the next device in it; none if the environment asks for none.
+///
+/// Where there is no room for the file, none either: that is said, and the program goes on. A place that is wrong is an error: who named it wants
+/// to name another one.
 pub(super) fn device_of_process(
     kind: RecordingClock,
     clock: &dyn Clock,
@@ -87,9 +93,20 @@ pub(super) fn device_of_process(
     };
     let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     if !recording.as_ref().is_some_and(ProcessRecording::is_own) {
+        if WITHOUT_ROOM.load(Ordering::Relaxed) == std::process::id() {
+            return Ok(None);
+        }
         // Programs with several processes give each its file.
         let path = with_process_number(Path::new(&value), std::process::id());
-        let recorder = create(path, &first_events(kind, RecordedBy::Environment))?;
+        let recorder = match create(path, &first_events(kind, RecordedBy::Environment)) {
+            Err((path, error)) if is_want_of_room(&error) => {
+                WITHOUT_ROOM.store(std::process::id(), Ordering::Relaxed);
+                let why = RecordingError::file(&path, &error);
+                tell(&format!("this program goes on without a recording: {why}"));
+                return Ok(None);
+            }
+            made => made.map_err(|(path, error)| RecordingError::file(&path, &error))?,
+        };
         let inherited = recording.replace(ProcessRecording {
             process: std::process::id(),
             recorder: Arc::new(recorder),
@@ -126,8 +143,12 @@ pub(in crate::runtime) fn close() {
     }
 }
 
-/// Begins the recording of this process: in the file that is named, or beside it, where another process is recorded into that.
-fn create(path: PathBuf, first: &[TraceEvent<'static>]) -> Result<ProgramRecorder> {
+/// Begins the recording of this process: in the file that is named, or beside it, where another process is recorded into that. An error comes with the file
+/// that it is about.
+fn create(
+    path: PathBuf,
+    first: &[TraceEvent<'static>],
+) -> std::result::Result<ProgramRecorder, (PathBuf, io::Error)> {
     match ProgramRecorder::create(&path, first) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
             let own = with_process(&path);
@@ -137,10 +158,23 @@ fn create(path: PathBuf, first: &[TraceEvent<'static>]) -> Result<ProgramRecorde
                 path.display(),
                 own.display()
             );
-            Ok(ProgramRecorder::create(&own, first).map_err(|error| RecordingError::file(&own, &error))?)
+            ProgramRecorder::create(&own, first).map_err(|error| (own, error))
         }
-        made => Ok(made.map_err(|error| RecordingError::file(&path, &error))?),
+        made => made.map_err(|error| (path, error)),
     }
+}
+
+/// Whether a disk, a quota or a limit has no room for a file. Such a file can be had another time.
+fn is_want_of_room(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
+    kinds.contains(&error.kind())
+}
+
+/// Says something about the recording that the environment asks for: who set the variable may have no log.
+pub(super) fn tell(what: &str) {
+    tracing::warn!(target: "kiln", "{what}");
+    // There is nobody to tell where the standard error cannot be written.
+    let _ = writeln!(io::stderr(), "kiln: {TRACE_VARIABLE}: {what}");
 }
 
 /// The same place with the number of this process before the ending: `run.kiln` becomes `run.4711.kiln`.
