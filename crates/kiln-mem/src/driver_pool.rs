@@ -40,25 +40,44 @@ pub struct DriverPool {
     live_blocks: AtomicU64,
     peak_bytes: AtomicU64,
     waits: AtomicU64,
-    activity: PoolCounters,
+    activity: Mutex<PoolActivity>,
 }
 
-/// What a driver's pool did, as far as is known outside of the driver.
+/// What a driver's pool did, as far as is known outside of the driver: it grows where more is in use than it is known to hold, and where
+/// trimming frees more of the device than that. What it took, less what it gave back, is what it holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolActivity {
-    /// Bytes that it has of the device at the least: the most that were in use at once since it was trimmed last.
-    pub held_bytes: u64,
+    /// Bytes that it took from the device, altogether.
+    pub grown_bytes: u64,
+    /// Those of them that were only seen when it was trimmed: blocks that were freed while their streams still used them, and what the driver
+    /// rounds up.
+    pub unseen_bytes: u64,
     /// Times it was asked to give back what it keeps.
     pub trims: u64,
     /// Bytes that the device had free thereby.
     pub trimmed_bytes: u64,
 }
 
-#[derive(Debug, Default)]
-struct PoolCounters {
-    held_bytes: AtomicU64,
-    trims: AtomicU64,
-    trimmed_bytes: AtomicU64,
+impl PoolActivity {
+    /// Bytes that it has of the device.
+    pub fn held_bytes(&self) -> u64 {
+        self.grown_bytes.saturating_sub(self.trimmed_bytes)
+    }
+
+    /// So many bytes are in use.
+    fn used(&mut self, live_bytes: u64) {
+        self.grown_bytes += live_bytes.saturating_sub(self.held_bytes());
+    }
+
+    /// It gave bytes back, and so many are still in use.
+    fn trimmed(&mut self, released_bytes: u64, live_bytes: u64) {
+        let held_bytes = live_bytes.saturating_add(released_bytes);
+        let unseen_bytes = held_bytes.saturating_sub(self.held_bytes());
+        self.grown_bytes += unseen_bytes;
+        self.unseen_bytes += unseen_bytes;
+        self.trimmed_bytes += released_bytes;
+        self.trims += 1;
+    }
 }
 
 impl DriverPool {
@@ -84,18 +103,17 @@ impl DriverPool {
             live_blocks: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             waits: AtomicU64::new(0),
-            activity: PoolCounters::default(),
+            activity: Mutex::default(),
         })
     }
 
-    /// What it did since it was made. It is three loads, unlike [`accounting`](MemoryResource::accounting).
+    /// What it did since it was made. Unlike [`accounting`](MemoryResource::accounting) it does not look at what is pending.
     pub fn activity(&self) -> PoolActivity {
-        let PoolCounters { held_bytes, trims, trimmed_bytes } = &self.activity;
-        PoolActivity {
-            held_bytes: held_bytes.load(Ordering::Relaxed),
-            trims: trims.load(Ordering::Relaxed),
-            trimmed_bytes: trimmed_bytes.load(Ordering::Relaxed),
-        }
+        *self.locked_activity()
+    }
+
+    fn locked_activity(&self) -> MutexGuard<'_, PoolActivity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives back to the device what the driver keeps; the bytes that it has free thereby.
@@ -103,9 +121,7 @@ impl DriverPool {
         let before = self.driver.memory_info()?.free_bytes;
         self.driver.trim_pool(0)?;
         let released = self.driver.memory_info()?.free_bytes.saturating_sub(before);
-        self.activity.held_bytes.store(self.live_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.activity.trimmed_bytes.fetch_add(released, Ordering::Relaxed);
-        self.activity.trims.fetch_add(1, Ordering::Relaxed);
+        self.locked_activity().trimmed(released, self.live_bytes.load(Ordering::Relaxed));
         Ok(released)
     }
 
@@ -195,7 +211,7 @@ impl MemoryResource for DriverPool {
         let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak_bytes.fetch_max(live, Ordering::Relaxed);
         self.live_blocks.fetch_add(1, Ordering::Relaxed);
-        self.activity.held_bytes.fetch_max(live, Ordering::Relaxed);
+        self.locked_activity().used(live);
         Ok(block)
     }
 
@@ -276,5 +292,27 @@ impl Drop for DriverPool {
 impl fmt::Display for DriverPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("pool")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pool_took_less_what_it_gave_back_is_what_it_holds() {
+        let mut pool = PoolActivity::default();
+        pool.used(100);
+        pool.used(40);
+        assert_eq!(pool.held_bytes(), 100, "the most that was in use at once");
+        // The device has all of it again, and more than was known.
+        pool.trimmed(180, 20);
+        assert_eq!((pool.grown_bytes, pool.unseen_bytes, pool.held_bytes()), (200, 100, 20));
+        // Work still uses what was freed, so that nothing is given back.
+        pool.used(70);
+        pool.trimmed(0, 0);
+        assert_eq!((pool.grown_bytes, pool.held_bytes()), (250, 70), "it keeps that");
+        pool.used(70);
+        assert_eq!((pool.grown_bytes, pool.trims, pool.trimmed_bytes), (250, 2, 180));
     }
 }

@@ -32,8 +32,10 @@ pub struct DeviceFacts {
     pub used_bytes: i64,
     /// The most bytes in use.
     pub peak_bytes: i64,
-    /// Bytes that its heap holds, if that is recorded.
+    /// Bytes that its heap holds, or the driver's pool, if that is recorded.
     pub heap_bytes: Option<u64>,
+    /// Whether that is the driver's pool.
+    pub is_pool: bool,
     /// Allocations that were refused.
     pub refused: u64,
     #[serde(skip)]
@@ -57,6 +59,7 @@ impl DeviceFacts {
 
     pub(crate) fn heap(&mut self, heap: &HeapRecord<'_>) {
         self.heap_bytes = Some(heap.held_bytes);
+        self.is_pool |= heap.change.is_of_pool();
         self.refused += u64::from(heap.change.is_refusal());
     }
 

@@ -370,6 +370,7 @@ impl RecordingIndex {
             time_ns: heap.time_ns,
             limit_bytes: (heap.limit_bytes > 0).then_some(heap.limit_bytes),
             held_bytes: heap.held_bytes,
+            is_pool: self.devices.get(&heap.device).is_some_and(|facts| facts.is_pool),
             free_bytes: heap.free_bytes,
             largest_free_bytes: heap.largest_free_bytes,
             tags: tags.collect(),

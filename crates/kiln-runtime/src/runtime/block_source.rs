@@ -145,7 +145,7 @@ impl Block {
         let memory = runtime.memory().allocate(&request).inspect_err(|error| {
             let Some(recording) = runtime.recording() else { return };
             match (error.exhausted(), error.kind()) {
-                (Some(exhausted), _) => recording.refused(exhausted, tag),
+                (Some(exhausted), _) => recording.refused(runtime, exhausted, tag),
                 (None, MemoryErrorKind::Refused(MemoryRefusal::Size(bytes))) => {
                     recording.refused_size(runtime, *bytes, tag);
                 }

@@ -222,6 +222,7 @@ impl Explainer {
                 peak_ns: memory.peak_ns,
                 memory: memory.tags,
                 heap_peak_bytes: memory.heap_peak_bytes,
+                is_pool: memory.is_pool,
                 heap_changes: memory.heap_changes,
                 refusals: memory.refusals,
                 refused: memory.refused,

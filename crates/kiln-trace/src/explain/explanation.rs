@@ -149,8 +149,10 @@ pub struct ExplainedDevice {
     pub peak_ns: u64,
     /// Who held memory, the largest at the peak first.
     pub memory: Vec<HeldTag>,
-    /// The most bytes that the heap took from the device; 0 if that is not known.
+    /// The most bytes that the heap, or the driver's pool, took from the device; 0 if that is not known.
     pub heap_peak_bytes: u64,
+    /// Whether that is the driver's pool, which the device has instead of a heap.
+    pub is_pool: bool,
     /// What the heap, or the driver's pool, did besides that.
     pub heap_changes: Vec<ExplainedHeapChange>,
     /// Allocations that were refused.
@@ -195,8 +197,10 @@ pub struct RefusedAllocation {
     pub time_ns: u64,
     /// The limit that was reached; none if the device had no more.
     pub limit_bytes: Option<u64>,
-    /// Bytes that the heap held.
+    /// Bytes that the heap held, or the driver's pool.
     pub held_bytes: u64,
+    /// Whether that is the driver's pool.
+    pub is_pool: bool,
     /// Bytes of them that were free.
     pub free_bytes: u64,
     /// The largest free piece.

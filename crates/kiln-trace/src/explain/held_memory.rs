@@ -24,6 +24,7 @@ pub(super) struct HeldMemory {
     /// Blocks that there was no room for, by tag.
     untold: HashMap<NameId, u64>,
     heap_peak_bytes: u64,
+    is_pool: bool,
     /// By what the heap did, and by tag: how often, and bytes.
     heap_changes: BTreeMap<HeapChange, BTreeMap<NameId, (u64, u64)>>,
     refusals: u64,
@@ -85,6 +86,7 @@ pub(super) struct MemoryFound {
     pub(super) peak_ns: u64,
     pub(super) tags: Vec<HeldTag>,
     pub(super) heap_peak_bytes: u64,
+    pub(super) is_pool: bool,
     pub(super) heap_changes: Vec<ExplainedHeapChange>,
     pub(super) refusals: u64,
     pub(super) refused: Vec<RefusedAllocation>,
@@ -132,6 +134,7 @@ impl HeldMemory {
     /// The heap changed, or refused an allocation.
     pub(super) fn heap(&mut self, heap: &HeapRecord<'_>, tag: NameId, line: Option<LineId>) {
         self.heap_peak_bytes = self.heap_peak_bytes.max(heap.held_bytes);
+        self.is_pool |= heap.change.is_of_pool();
         if !heap.change.is_refusal() {
             let (times, bytes) = self.heap_changes.entry(heap.change).or_default().entry(tag).or_default();
             *times += 1;
@@ -146,6 +149,7 @@ impl HeldMemory {
                 time_ns: heap.time_ns,
                 limit_bytes: (heap.limit_bytes > 0).then_some(heap.limit_bytes),
                 held_bytes: heap.held_bytes,
+                is_pool: self.is_pool,
                 free_bytes: heap.free_bytes,
                 largest_free_bytes: heap.largest_free_bytes,
                 ..RefusedAllocation::default()
@@ -173,9 +177,16 @@ impl HeldMemory {
         let refused = refused.collect();
         let heap_changes =
             self.heap_changes.iter().map(|(change, tags)| explained(*change, tags, names)).collect();
-        let (heap_peak_bytes, refusals) = (self.heap_peak_bytes, self.refusals);
-        let peak_bytes = u64::try_from(most).unwrap_or_default();
-        MemoryFound { peak_bytes, peak_ns: most_ns, tags, heap_peak_bytes, heap_changes, refusals, refused }
+        MemoryFound {
+            peak_bytes: u64::try_from(most).unwrap_or_default(),
+            peak_ns: most_ns,
+            tags,
+            heap_peak_bytes: self.heap_peak_bytes,
+            is_pool: self.is_pool,
+            heap_changes,
+            refusals: self.refusals,
+            refused,
+        }
     }
 
     /// The tags that hold most now.

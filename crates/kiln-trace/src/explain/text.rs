@@ -310,7 +310,9 @@ impl ExplainedDevice {
             write!(f, "  Most memory in use: {peak}, {at} after the beginning")?;
             match self.heap_peak_bytes {
                 0 => writeln!(f)?,
-                held => writeln!(f, "; the heap took up to {} from the device", Bytes(held))?,
+                held => {
+                    writeln!(f, "; {} took up to {} from the device", holder(self.is_pool), Bytes(held))?;
+                }
             }
             let largest = self.memory.iter().filter(|tag| tag.peak_bytes > 0).take(NAMED_TAGS);
             for tag in largest {
@@ -358,6 +360,11 @@ impl ExplainedDevice {
     }
 }
 
+/// What has the memory of a device.
+fn holder(is_pool: bool) -> &'static str {
+    if is_pool { "the driver's pool" } else { "the heap" }
+}
+
 impl Display for RefusedAllocation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (bytes, at) = (Bytes(self.bytes), Time(self.time_ns));
@@ -370,7 +377,7 @@ impl Display for RefusedAllocation {
         if let Some(limit) = self.limit_bytes {
             write!(f, ", with a limit of {}", Bytes(limit))?;
         }
-        write!(f, "; the heap held {}", Bytes(self.held_bytes))?;
+        write!(f, "; {} held {}", holder(self.is_pool), Bytes(self.held_bytes))?;
         if self.free_bytes > 0 {
             write!(f, ", {} free", Bytes(self.free_bytes))?;
             write!(f, " with a largest piece of {}", Bytes(self.largest_free_bytes))?;

@@ -1,7 +1,7 @@
 //! Makes a Perfetto trace of a recording.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Read, Seek, Write};
 
 use super::flows::{FlowFinder, Flows, OpenWaits};
@@ -60,14 +60,20 @@ pub fn export_perfetto<R: Read + Seek>(
     recording: &mut RecordingReader<R>,
     out: impl Write,
 ) -> Result<PerfettoSummary, ExportError> {
-    let (mut finder, mut clocks) = (FlowFinder::default(), BTreeMap::new());
+    let (mut finder, mut clocks, mut pools) = (FlowFinder::default(), BTreeMap::new(), BTreeSet::new());
     while let Some(event) = recording.next_event()? {
         finder.see(&event);
-        if let TraceEvent::Device(device) = event {
-            clocks.insert(device.device, (device.clock, device.clock_kind));
+        match event {
+            TraceEvent::Device(device) => {
+                clocks.insert(device.device, (device.clock, device.clock_kind));
+            }
+            TraceEvent::Heap(heap) if heap.change.is_of_pool() => {
+                pools.insert(heap.device);
+            }
+            _ => {}
         }
     }
-    let mut exporter = Exporter::new(out, finder.finish(), TrackNames::with_clocks(clocks));
+    let mut exporter = Exporter::new(out, finder.finish(), TrackNames::new(clocks, pools));
     recording.rewind()?;
     while let Some(event) = recording.next_event()? {
         exporter.event(&event).map_err(ExportError::Write)?;

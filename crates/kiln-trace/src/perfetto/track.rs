@@ -71,17 +71,19 @@ pub(super) struct TrackNames {
     clocks: BTreeMap<u32, (u32, RecordingClock)>,
     streams: HashMap<TraceStream, String>,
     workers: HashMap<u32, String>,
+    /// The devices whose memory is that of the driver's pool.
+    pools: BTreeSet<u32>,
     tags: HashMap<Box<str>, u32>,
     tag_names: Vec<Box<str>>,
 }
 
 impl TrackNames {
-    /// Those of a recording whose devices have these clocks.
-    pub(super) fn with_clocks(mut clocks: BTreeMap<u32, (u32, RecordingClock)>) -> Self {
+    /// Those of a recording whose devices have these clocks, and some of them the driver's pool instead of a heap.
+    pub(super) fn new(mut clocks: BTreeMap<u32, (u32, RecordingClock)>, pools: BTreeSet<u32>) -> Self {
         if clocks.values().map(|(clock, _)| clock).collect::<BTreeSet<_>>().len() < 2 {
             clocks.clear();
         }
-        Self { clocks, ..Self::default() }
+        Self { clocks, pools, ..Self::default() }
     }
 
     /// The track that another one is part of.
@@ -142,6 +144,12 @@ impl TrackNames {
                 None | Some("") => "memory without a tag".to_owned(),
                 Some(tag) => format!("memory: {tag}"),
             },
+            Track::Heap(device) if self.pools.contains(&device) => {
+                "memory held by the driver's pool".to_owned()
+            }
+            Track::HeapChanges(device) if self.pools.contains(&device) => {
+                "changes of the driver's pool".to_owned()
+            }
             Track::Heap(_) => "memory held by the heap".to_owned(),
             Track::HeapChanges(_) => "changes of the heap".to_owned(),
             Track::Faults(_) => "faults".to_owned(),

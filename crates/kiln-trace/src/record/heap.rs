@@ -18,7 +18,7 @@ pub enum HeapChange {
     OutOfMemory,
     /// An allocation was refused that is larger than any block can be.
     TooLarge,
-    /// More of the driver's pool was in use at once than before, so that it took memory from the device.
+    /// The driver's pool took memory from the device: more of it was in use at once than before, or trimming it gave back more than that.
     PoolGrew,
     /// The driver's pool gave back what it kept.
     PoolTrimmed,
@@ -33,7 +33,7 @@ pub struct HeapRecord<'a> {
     pub change: HeapChange,
     /// How many bytes it did that with; those that were asked for, where they were refused.
     pub bytes: u64,
-    /// Bytes that it holds since; of a driver's pool, which alone knows that, the most that were in use since it was trimmed.
+    /// Bytes that it holds since; of a driver's pool, which alone knows that, what was in use at once or given back by trimming.
     pub held_bytes: u64,
     /// Bytes of these that are free, where an allocation was refused.
     pub free_bytes: u64,
@@ -63,6 +63,11 @@ impl HeapChange {
     /// Whether an allocation was refused.
     pub fn is_refusal(self) -> bool {
         matches!(self, Self::OutOfMemory | Self::TooLarge)
+    }
+
+    /// Whether the driver's pool did it, and not a heap.
+    pub fn is_of_pool(self) -> bool {
+        matches!(self, Self::PoolGrew | Self::PoolTrimmed)
     }
 
     /// What happened, in words.

@@ -34,9 +34,11 @@ const curveHere = (curve, rec) => ({
   tags: curve.tags.map((tag) => ({ ...tag, tag: nameHere(rec, tag.tag) })),
 });
 
+const deviceOf = (rec, number) => state.devices.find((each) => each.rec === rec && each.device === number);
+
 /** What a device is called. */
 const deviceWords = (rec, number) => {
-  const device = state.devices.find((each) => each.rec === rec && each.device === number);
+  const device = deviceOf(rec, number);
   return `${state.parts.length > 1 ? `${rankWords(rec)}, device` : "Device"} ${number}${device && device.name ? `: ${device.name}` : ""}`;
 };
 
@@ -85,8 +87,10 @@ function drawCurve(section, curve) {
   pen.font = "12px system-ui, 'Open Sans', sans-serif";
   pen.fillText(`most: ${byteWords(curve.peak_bytes)}`, 8, 20);
   pen.fillText(`at ${timeWords(curve.peak_ns)}`, 8, 36);
-  if (curve.heap.length) pen.fillText(`heap: ${byteWords(curve.heap[curve.heap.length - 1])} (dashed)`, 8, 52);
-  picture.setAttribute("aria-label", `Memory of device ${curve.device} by tag; at most ${byteWords(curve.peak_bytes)}, at ${timeWords(curve.peak_ns)}`);
+  const known = deviceOf(curve.rec, curve.device), holder = known && known.is_pool ? "driver's pool" : "heap";
+  const held = curve.heap.length ? `${holder}: ${byteWords(curve.heap[curve.heap.length - 1])} (dashed)` : "";
+  pen.fillText(held, 8, 52);
+  picture.setAttribute("aria-label", `Memory of device ${curve.device} by tag; at most ${byteWords(curve.peak_bytes)}, at ${timeWords(curve.peak_ns)}${held ? `; ${held}` : ""}`);
   const rows = sorted.slice(0, 12).map((tag) => {
     const swatch = make("span", { class: "swatch" });
     swatch.style.background = nameColour(tag.tag === null ? 1e4 : tag.tag);

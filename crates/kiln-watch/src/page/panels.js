@@ -76,7 +76,7 @@ function showDevices() {
   const rows = state.devices.map((device) => [
     placeWords(device), device.name || "", device.state, `${device.streams}`, device.submissions.toLocaleString("en"),
     state.has_memory ? `${byteWords(device.used_bytes)} (most ${byteWords(device.peak_bytes)})` : "not recorded",
-    device.heap_bytes === null ? "not recorded" : byteWords(device.heap_bytes), `${device.faults}`, `${device.findings}`,
+    device.heap_bytes === null ? "not recorded" : `${byteWords(device.heap_bytes)}${device.is_pool ? " (driver's pool)" : ""}`, `${device.faults}`, `${device.findings}`,
   ]);
   const heads = [["Device"], ["Name"], ["State at the end"], ["Streams", true], ["Submissions", true], ["Memory in use", true], ["Heap", true], ["Faults", true], ["Findings", true]];
   const hidden = state.hidden_events ? [make("p", {}, hiddenWords())] : [];

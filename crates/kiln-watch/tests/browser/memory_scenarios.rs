@@ -148,3 +148,29 @@ fn what_the_heap_did_is_said_with_tag_and_line() {
     assert!(said.contains("the heap remapped memory, 6.0 MiB, for `weights` at src/train.rs:9"), "{said}");
     page.finish();
 }
+
+#[test]
+fn memory_of_the_drivers_pool_is_not_called_a_heap() {
+    let pool = |change, bytes, held_bytes, time_ns| {
+        TraceEvent::Heap(HeapRecord { change, bytes, held_bytes, time_ns, ..HeapRecord::default() })
+    };
+    let changes = [
+        pool(HeapChange::PoolGrew, 24 << 20, 24 << 20, 20_000),
+        pool(HeapChange::PoolTrimmed, 8 << 20, 16 << 20, 40_000),
+    ];
+    let events: Vec<_> = holed().into_iter().filter(|event| !matches!(event, TraceEvent::Heap(_))).collect();
+    let recording = Recording::of(&[&events[..], &changes].concat(), 3);
+    let test = "memory_of_the_drivers_pool_is_not_called_a_heap";
+    let Some((mut page, _server)) = open(test, "light", &recording) else { return };
+    page.wait_until("document.querySelector('#view-memory .heap-changes').textContent.includes('trimmed')");
+    let said = page.text("document.querySelector('#view-memory .heap-changes').textContent");
+    assert!(
+        said.contains("the driver's pool grew, 24.0 MiB") && said.contains("was trimmed, 8.0 MiB"),
+        "{said}"
+    );
+    let label = page.text("document.querySelector('#view-memory canvas.memory').getAttribute('aria-label')");
+    assert!(label.ends_with("; driver's pool: 16.0 MiB (dashed)"), "{label}");
+    page.press("3");
+    page.wait_until("document.getElementById('view-devices').textContent.includes('16.0 MiB (driver')");
+    page.finish();
+}

@@ -210,13 +210,18 @@ fn memory_that_is_remapped_is_recorded_with_the_tag_and_line_of_the_allocation()
     );
 }
 
+/// A device whose memory is that of the driver's pool.
+fn pooled(device: kiln::sim::DeviceConfig) -> DeviceRuntime {
+    let memory = MemoryConfig { stack: "pool".parse().unwrap(), ..MemoryConfig::default() };
+    let machine = kiln::sim::Machine::new(kiln::sim::MachineConfig::seeded(1).device(device));
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap()
+}
+
 #[test]
 fn the_pool_of_the_driver_is_recorded_when_it_grows_and_when_it_is_trimmed() {
     let file = Recorded::new();
-    let memory = MemoryConfig { stack: "pool".parse().unwrap(), ..MemoryConfig::default() };
-    let driver = kiln::sim::SimDevice::single(1);
-    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
-    let gpu = DeviceRuntime::from_driver(driver, config).unwrap();
+    let gpu = pooled(kiln::sim::DeviceConfig::default());
     gpu.trace(&file).unwrap();
     let weights = tagged(&gpu, gpu.main_stream(), MIB, "weights");
     drop(tagged(&gpu, gpu.main_stream(), 2 * MIB, "scratch"));
@@ -229,9 +234,72 @@ fn the_pool_of_the_driver_is_recorded_when_it_grows_and_when_it_is_trimmed() {
     let changes = changes(&file);
     let grew = |bytes, tag: &str, has_line| (HeapChange::PoolGrew, bytes, tag.to_owned(), has_line);
     // The first byte is the runtime's, from before the recording.
-    let expected = [grew(1, "", false), grew((4 << 20) - 1, "weights", true), grew(8 << 20, "scratch", true)];
-    assert_eq!(changes[..3], expected, "{changes:?}");
-    let [(trimmed, bytes, tag, _)] = &changes[3..] else { panic!("trimmed once: {changes:?}") };
-    assert_eq!((*trimmed, &**tag), (HeapChange::PoolTrimmed, ""));
-    assert!(*bytes <= 12 << 20, "{bytes}");
+    let expected = [
+        grew(1, "", false),
+        grew((4 << 20) - 1, "weights", true),
+        grew(8 << 20, "scratch", true),
+        // The second piece of scratch, whose stream was not there yet to free the first: trimming shows it.
+        grew(4 << 20, "", false),
+        (HeapChange::PoolTrimmed, 12 << 20, String::new(), false),
+    ];
+    assert_eq!(changes, expected);
+}
+
+/// Whatever the pool does, what it took less what it gave back is what it holds, and all that is said of it says the same.
+#[test]
+fn the_numbers_of_the_drivers_pool_fit_each_other_and_no_heap_is_spoken_of() {
+    let file = Recorded::new();
+    let gpu =
+        pooled(kiln::sim::DeviceConfig { memory_bytes: 64 << 20, ..kiln::sim::DeviceConfig::default() });
+    gpu.trace(&file).unwrap();
+    let stream = gpu.main_stream();
+    // Freed in the order of the stream, which is not there yet: the next one needs other memory.
+    (0..4).for_each(|_| drop(tagged(&gpu, stream, MIB, "scratch")));
+    gpu.synchronize().unwrap();
+    gpu.memory().reclaim(ReclaimStep::IdlePages).unwrap();
+    // It grows again, without a look between that and trimming.
+    let weights = tagged(&gpu, stream, 2 * MIB, "weights");
+    drop(tagged(&gpu, stream, MIB, "scratch"));
+    gpu.synchronize().unwrap();
+    assert!(gpu.allocate::<u32>(15 * MIB).unwrap_err().is_oom(), "after trimming");
+    gpu.flush_trace();
+    let free = gpu.memory_info().unwrap().free_bytes;
+    drop((weights, gpu));
+    let (mut held, mut most, mut sums) = (0, 0, [0, 0]);
+    let mut refused = None;
+    file.each(|event| {
+        let TraceEvent::Heap(heap) = event else { return };
+        match heap.change {
+            HeapChange::PoolGrew => (held, sums[0]) = (held + heap.bytes, sums[0] + heap.bytes),
+            HeapChange::PoolTrimmed => (held, sums[1]) = (held - heap.bytes, sums[1] + heap.bytes),
+            HeapChange::OutOfMemory => refused = Some((heap.held_bytes, held)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(heap.held_bytes, held, "{heap:?}");
+        most = most.max(held);
+    });
+    assert_eq!(
+        sums,
+        [28 << 20, 20 << 20],
+        "16 MiB of blocks that were freed, and 12 MiB; then all but the weights"
+    );
+    assert_eq!((most, held, refused), (16 << 20, 8 << 20, Some((8 << 20, 8 << 20))));
+    assert_eq!(held, (64 << 20) - free, "what the device itself says");
+    let explained = file.explained();
+    let text = explained.to_string();
+    for said in [
+        "; the driver's pool took up to 16.0 MiB from the device",
+        "  Memory: the driver's pool grew ",
+        ", 28.0 MiB, most for `weights` (8.0 MiB)",
+        "  Memory: the driver's pool was trimmed 2 times, 20.0 MiB",
+        "; the driver's pool held 8.0 MiB",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!text.contains("the heap") && explained.devices[0].is_pool, "{text}");
+    let mut trace = Vec::new();
+    export_perfetto(&mut file.reader(), &mut trace).unwrap();
+    let has = |words: &str| trace.windows(words.len()).any(|bytes| bytes == words.as_bytes());
+    assert!(has("memory held by the driver's pool") && has("changes of the driver's pool"));
+    assert!(!has("memory held by the heap") && !has("changes of the heap"));
 }

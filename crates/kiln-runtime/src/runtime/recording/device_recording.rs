@@ -332,8 +332,8 @@ impl DeviceRecording {
     }
 
     /// An allocation was refused.
-    pub(crate) fn refused(&self, exhausted: &Exhausted, tag: AllocTag) {
-        self.memory.refused(exhausted, tag.name());
+    pub(crate) fn refused(&self, runtime: &Inner, exhausted: &Exhausted, tag: AllocTag) {
+        self.memory.refused(runtime, exhausted, tag.name());
     }
 
     /// An allocation was refused that is larger than any block can be.

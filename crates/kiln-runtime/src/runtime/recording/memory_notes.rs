@@ -1,7 +1,7 @@
 //! Writes down what the heap, or the driver's pool, takes from the device, gives back, remaps and refuses.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_mem::{DriverPool, Exhausted, Heap, MemoryResourceExt, PoolActivity};
 use kiln_trace::{HeapChange, HeapRecord, RecordingLane, TraceEvent, TraceLine};
@@ -16,23 +16,22 @@ pub(super) struct MemoryNotes {
     host: Arc<RecordingLane>,
     held_bytes: AtomicU64,
     remapped_bytes: AtomicU64,
-    trims: AtomicU64,
-    trimmed_bytes: AtomicU64,
+    pool: Mutex<PoolActivity>,
 }
 
 impl MemoryNotes {
     /// One that notes what is held when the recording begins. What was remapped and trimmed before is not told.
     pub(super) fn begin(runtime: &Inner, lanes: Arc<StreamLanes>, host: Arc<RecordingLane>) -> Self {
         let remapped = runtime.memory().find::<Heap>().map_or(0, Heap::remapped_bytes);
-        let PoolActivity { trims, trimmed_bytes, .. } =
-            runtime.memory().find::<DriverPool>().map(DriverPool::activity).unwrap_or_default();
+        let pool = runtime.memory().find::<DriverPool>().map(DriverPool::activity).unwrap_or_default();
+        // As if all that it holds had come at once.
+        let pool = PoolActivity { grown_bytes: pool.trimmed_bytes, ..pool };
         let notes = Self {
             lanes,
             host,
             held_bytes: AtomicU64::new(0),
             remapped_bytes: AtomicU64::new(remapped),
-            trims: AtomicU64::new(trims),
-            trimmed_bytes: AtomicU64::new(trimmed_bytes),
+            pool: Mutex::new(pool),
         };
         notes.look(runtime, "");
         notes
@@ -64,24 +63,35 @@ impl MemoryNotes {
     }
 
     fn look_at_pool(&self, pool: &DriverPool, tag: &'static str) {
-        let PoolActivity { held_bytes, trims, trimmed_bytes } = pool.activity();
-        let before = self.held_bytes.swap(held_bytes, Ordering::Relaxed);
-        let known = self.trimmed_bytes.fetch_max(trimmed_bytes, Ordering::Relaxed);
-        if self.trims.fetch_max(trims, Ordering::Relaxed) < trims {
-            let bytes = trimmed_bytes.saturating_sub(known);
-            let change = HeapChange::PoolTrimmed;
-            self.push(HeapRecord { change, bytes, held_bytes, ..HeapRecord::default() });
-        } else if held_bytes > before {
-            let bytes = held_bytes - before;
-            self.push(HeapRecord { bytes, held_bytes, ..caused(HeapChange::PoolGrew, tag) });
+        let now = pool.activity();
+        let before = std::mem::replace(&mut *self.pool.lock().unwrap_or_else(PoisonError::into_inner), now);
+        let PoolActivity { grown_bytes, unseen_bytes, trims, trimmed_bytes } = now;
+        let unseen = unseen_bytes.saturating_sub(before.unseen_bytes);
+        let grown = grown_bytes.saturating_sub(before.grown_bytes).saturating_sub(unseen);
+        let trimmed = trimmed_bytes.saturating_sub(before.trimmed_bytes);
+        if unseen > 0 {
+            // Which allocations that was for is not known.
+            let held_bytes = before.held_bytes().saturating_add(unseen);
+            self.push(HeapRecord { bytes: unseen, held_bytes, ..caused(HeapChange::PoolGrew, "") });
+        }
+        if trims > before.trims {
+            let held_bytes = now.held_bytes().saturating_sub(grown);
+            self.push(HeapRecord { bytes: trimmed, held_bytes, ..caused(HeapChange::PoolTrimmed, "") });
+        }
+        if grown > 0 {
+            let held_bytes = now.held_bytes();
+            self.push(HeapRecord { bytes: grown, held_bytes, ..caused(HeapChange::PoolGrew, tag) });
         }
     }
 
     /// An allocation was refused.
-    pub(super) fn refused(&self, exhausted: &Exhausted, tag: &'static str) {
+    pub(super) fn refused(&self, runtime: &Inner, exhausted: &Exhausted, tag: &'static str) {
+        // What was tried to meet it comes first.
+        self.look(runtime, "");
+        let pool = runtime.memory().find::<DriverPool>();
         self.push(HeapRecord {
             bytes: exhausted.requested_bytes,
-            held_bytes: exhausted.reserved_bytes,
+            held_bytes: pool.map_or(exhausted.reserved_bytes, |pool| pool.activity().held_bytes()),
             free_bytes: exhausted.free_bytes,
             largest_free_bytes: exhausted.largest_free_bytes,
             limit_bytes: exhausted.limit_bytes.unwrap_or(0),
@@ -91,7 +101,10 @@ impl MemoryNotes {
 
     /// An allocation was refused that is larger than any block can be.
     pub(super) fn refused_size(&self, runtime: &Inner, bytes: u64, tag: &'static str) {
-        let held_bytes = runtime.memory().find::<Heap>().map_or(0, Heap::held_bytes);
+        let held_bytes = match runtime.memory().find::<Heap>() {
+            Some(heap) => heap.held_bytes(),
+            None => runtime.memory().find::<DriverPool>().map_or(0, |pool| pool.activity().held_bytes()),
+        };
         self.push(HeapRecord { bytes, held_bytes, ..caused(HeapChange::TooLarge, tag) });
     }
 
