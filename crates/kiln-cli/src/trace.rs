@@ -83,7 +83,7 @@ A program is run with KILN_TRACE=FILE, which every kiln runtime understands. %p 
 On a GPU, only --times (or KILN_TRACE_TIMES, which it sets) makes the recording say when work \
      ran: events around each submission cost the host some microseconds for each, events/16 a \
      sixteenth of that, and cupti one or two for each launch. Where CUPTI cannot be used, events are, \
-     and the program's log says why. Times of simulated devices are always there.
+     and the program says why on its standard error. Times of simulated devices are always there.
 
 SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is used when it \
      has ended. A program that such a signal ends at once writes no end mark, which is said.

@@ -214,9 +214,7 @@ impl Inner {
         (times, measuring): (DeviceTimes, Measuring),
     ) -> Result<()> {
         let recording = DeviceRecording::begin(self, recorder, place, measuring);
-        if let TakenTimes { how, why_not_as_asked: Some(why) } = recording.taken() {
-            tracing::warn!(target: "kiln", "the device's times are not taken by {times} but by {how}: {why}");
-        }
+        recording.taken().tell_of(times, recording.shares_file());
         let (lanes, takeovers) = (recording.lanes().clone(), recording.takeover_log(self));
         if !self.set_recording(recording) {
             return self.check_unrecorded();

@@ -136,6 +136,11 @@ fn start(plan: &str, times: &str, file: &Recorded) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// A child with a device in a worker process.
+pub(crate) fn recorded_worker(times: &str, file: &Recorded) -> Child {
+    start("worker, returns", times, file)
+}
+
 /// A child ends well and in time, and its recording is whole; the fills that have a time.
 #[track_caller]
 fn ends_well(plan: &str, times: &str) -> usize {

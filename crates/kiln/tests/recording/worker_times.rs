@@ -99,3 +99,17 @@ fn a_simulated_device_in_a_worker_is_not_measured_and_says_why() {
     assert_eq!(taken.how, DeviceTimes::HostOnly);
     assert!(taken.why_not_as_asked.unwrap().contains("virtual clock"));
 }
+
+/// Who asks by the environment has no `trace_times()`.
+#[test]
+fn who_starts_a_program_is_told_why_a_worker_has_no_times() {
+    let file = Recorded::new();
+    let output = crate::exits::recorded_worker("events", &file).wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let line = "kiln: KILN_TRACE: the device's times are not taken by events, nor otherwise: the virtual clock of a simulated device is in its worker process";
+    assert!(output.status.success() && said.lines().any(|told| told == line), "{said}");
+    // Nothing is missing where no times were asked for.
+    let output = crate::exits::recorded_worker("host", &file).wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && !said.contains("times"), "{said}");
+}

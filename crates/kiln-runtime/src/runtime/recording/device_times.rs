@@ -9,6 +9,7 @@ use kiln_driver::DeviceKind;
 
 use super::activity_times::ActivitySource;
 use super::device_origin::{Origin, PASS_LIMIT};
+use super::process_recording;
 use crate::runtime::inner::Inner;
 
 /// The variable that says how the times of a recording which the environment asks for are taken.
@@ -50,6 +51,21 @@ pub struct TakenTimes {
 }
 
 impl TakenTimes {
+    /// Says why times are not taken as they were asked for: in the log, and where the environment asked for them, and has less, to who started the program.
+    pub(super) fn tell_of(&self, asked: DeviceTimes, is_of_environment: bool) {
+        let Self { how, why_not_as_asked: Some(why) } = self else { return };
+        let said = match how {
+            DeviceTimes::HostOnly => {
+                format!("the device's times are not taken by {asked}, nor otherwise: {why}")
+            }
+            how => format!("the device's times are not taken by {asked} but by {how}: {why}"),
+        };
+        match is_of_environment {
+            true => process_recording::tell(&said),
+            false => tracing::warn!(target: "kiln", "{said}"),
+        }
+    }
+
     /// None, because the device did not pass an event for so long.
     pub(super) fn without_answer(limit: Duration) -> Self {
         let why = format!(
