@@ -66,7 +66,7 @@ pub enum ErrorKind {
 
 /// What made a device unusable.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{code} {detail}")]
+#[error("{code}{}", behind_a_colon(detail))]
 pub struct Fault {
     /// The CUDA code of the fault, also on a simulated device.
     pub code: Code,
@@ -361,6 +361,10 @@ fn code_text(code: Option<Code>) -> String {
     code.map_or_else(|| "no code".into(), |code| code.to_string())
 }
 
+fn behind_a_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
 fn log_text(log: &str) -> String {
     if log.trim().is_empty() { String::new() } else { format!(":\n{}", log.trim_end()) }
 }
@@ -397,6 +401,15 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_and_cause_of_a_fault_are_told_apart() {
+        let fault = |detail: &str| Fault { code: Code::LAUNCH_TIMEOUT, detail: detail.into() };
+        let text = Error::lost("launch", fault("the kernel made no progress")).to_string();
+        let code = Code::LAUNCH_TIMEOUT;
+        assert_eq!(text, format!("launch: the device is lost: {code}: the kernel made no progress"));
+        assert_eq!(fault("").to_string(), code.to_string());
+    }
 
     #[test]
     fn predicates_tell_the_four_kinds_apart() {

@@ -33,7 +33,7 @@
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
 //! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`PostMortemRecord`], [`FindingRecord`], [`TakeoverRecord`], [`WorkerRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EarlierRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`IdleKnowledge`]: whether idle time is known. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text. [`plain_text`]: names that stay on their line.
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`IdleKnowledge`]: whether idle time is known. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text. [`plain_text`], [`text_in_one_line`]: names and texts that stay on their line.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -82,7 +82,7 @@ pub use job::{
     ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog, RecordedRun,
 };
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
-pub use plain_text::plain_text;
+pub use plain_text::{plain_text, text_in_one_line};
 pub use process_path::{split_process_number, with_process_number};
 pub use record::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,

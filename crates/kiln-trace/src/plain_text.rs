@@ -23,6 +23,29 @@ pub fn plain_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(Plain(text).to_string())
 }
 
+/// A text of several lines in one: behind a line that ends without a mark there is a semicolon, so that its words are not read as one sentence with those of the next.
+///
+/// ```
+/// use kiln_trace::text_in_one_line;
+///
+/// assert_eq!(text_in_one_line("the kernel failed:\n  at line 7\nthe device is lost"), "the kernel failed: at line 7; the device is lost");
+/// ```
+pub fn text_in_one_line(text: &str) -> String {
+    let mut said = String::with_capacity(text.len());
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    for line in text.lines().map(words).filter(|line| !line.is_empty()) {
+        let has_mark =
+            said.ends_with(['.', ',', ':', ';', '!', '?', '(']) || line.starts_with([')', ',', ';', '.']);
+        said += match (said.is_empty(), has_mark) {
+            (true, _) => "",
+            (false, true) => " ",
+            (false, false) => "; ",
+        };
+        said += &line;
+    }
+    said
+}
+
 /// A text that is shown in one line.
 pub(crate) struct Plain<'a>(pub(crate) &'a str);
 

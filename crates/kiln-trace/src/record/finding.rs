@@ -2,6 +2,7 @@
 
 use super::{TraceLine, TraceStamp};
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
+use crate::plain_text::text_in_one_line;
 
 /// Bytes of what is said of a finding: names that are longer than a little more are cut.
 const MESSAGE_BYTES: usize = 1000;
@@ -62,7 +63,7 @@ impl<'a> FindingRecord<'a> {
 
 /// What is said of a finding, in one line and as far as a recording has room: its beginning and its end, which says how to see it again.
 pub fn finding_message(text: &str) -> String {
-    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = text_in_one_line(text);
     if said.len() <= MESSAGE_BYTES {
         return said;
     }
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_long_text_keeps_its_end_and_a_short_one_is_whole() {
-        assert_eq!(finding_message("two\n  words"), "two words");
+        assert_eq!(finding_message("two\n  lines"), "two; lines");
         let text = format!("begin {} Repeat with seed 7.", "é".repeat(3000));
         let short = finding_message(&text);
         assert!(short.starts_with("begin é") && short.ends_with("é Repeat with seed 7."), "{short}");

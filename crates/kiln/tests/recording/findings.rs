@@ -120,7 +120,11 @@ fn a_race_is_recorded_with_the_lines_of_kernel_and_launch_whatever_is_done_with_
         assert_eq!((&*race.rule, &*race.kernel), ("race", "all"));
         assert!(race.line.as_deref().unwrap().starts_with("ptx:"), "{race:?}");
         let [told] = &told[..] else { panic!("{told:#?}") };
-        assert_eq!(race.message, told.text.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert_eq!(race.message, kiln_trace::text_in_one_line(&told.text));
+        assert!(
+            race.message.contains("nothing to order them; all at "),
+            "lines have a mark between them: {race:?}"
+        );
         assert!(race.message.contains("Repeat with") && race.message.contains("seed"), "{race:?}");
         // The work it was found in: what ran under this number, from that line, until then.
         let (stamp, name, submitted, end) = works.iter().find(|work| Some(work.0) == race.stamp).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kiln_trace::{
     FaultRecord, NOT_BROUGHT_BACK, RecordingLane, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
-    TraceLine, WorkerRecord, interned_name,
+    TraceLine, WorkerRecord, interned_name, text_in_one_line,
 };
 
 use super::post_mortem_notes::PostMortemNotes;
@@ -51,8 +51,7 @@ impl FaultLog {
             return;
         }
         let at = cause.and_then(Cause::launched_at);
-        let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said: String = said.chars().take(MAX_LETTERS).collect();
+        let said: String = text_in_one_line(text).chars().take(MAX_LETTERS).collect();
         self.host.push(TraceEvent::Fault(FaultRecord {
             device: self.lanes.device(),
             message: interned_name(&said),
