@@ -59,7 +59,8 @@ pub(crate) fn bytes(bytes: u64) -> String {
     match unit {
         None => counted(bytes, "byte"),
         Some(unit) if size.fract() == 0.0 => format!("{size} {unit}"),
-        Some(unit) => format!("{size:.1} {unit}"),
+        // A half is rounded up, as in explanations of recordings.
+        Some(unit) => format!("{:.1} {unit}", (size * 10.0).round() / 10.0),
     }
 }
 
@@ -94,8 +95,8 @@ mod tests {
     #[test]
     fn sizes_have_one_unit() {
         assert_eq!(
-            [0, 1023, 1024, 1536, 1 << 30].map(bytes),
-            ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "1 GiB"]
+            [0, 1023, 1024, 1536, 800_000, 1 << 30].map(bytes),
+            ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "781.3 KiB", "1 GiB"]
         );
     }
 }

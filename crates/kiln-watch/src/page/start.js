@@ -32,5 +32,5 @@ follow();
 window.kilnWatch = {
   isSettled: () => Boolean(state) && state.is_at_end && !missing && !asked && !isDirty && !isAskingCurves && !isAskingBlocks && !isAskingCalls,
   view, job: () => job, blocks: () => blockViews, pan, zoom, setSpan, xOf, lanes: () => lanes, state: () => state, drawings: () => drawings,
-  tiles: () => tiles.size, missing: () => missing, AXIS, ROW, LABELS,
+  tiles: () => tiles.size, missing: () => missing, AXIS, ROW, LABELS, byteWords, timeWords,
 };

@@ -2,21 +2,24 @@
 
 const byId = (id) => document.getElementById(id);
 
+/** A number in a unit with so many digits behind the point; a half is rounded up, also where it has no exact binary fraction. */
+const rounded = (number, unit, digits) => (Math.round((number * 10 ** digits) / unit) / 10 ** digits).toFixed(digits);
+
 /** A time in words, as `kiln explain` says it. */
 function timeWords(ns) {
   const size = Math.abs(ns);
   if (size < 1e3) return `${Math.round(ns)} ns`;
-  if (size < 1e6) return `${(ns / 1e3).toFixed(1)} us`;
-  if (size < 1e9) return `${(ns / 1e6).toFixed(1)} ms`;
-  return `${(ns / 1e9).toFixed(2)} s`;
+  if (size < 1e6) return `${rounded(ns, 1e3, 1)} us`;
+  if (size < 1e9) return `${rounded(ns, 1e6, 1)} ms`;
+  return `${rounded(ns, 1e9, 2)} s`;
 }
 
 function byteWords(bytes) {
   const size = Math.abs(bytes);
   if (size < 1024) return `${bytes} bytes`;
-  if (size < 2 ** 20) return `${(bytes / 1024).toFixed(1)} KiB`;
-  if (size < 2 ** 30) return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-  return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+  if (size < 2 ** 20) return `${rounded(bytes, 2 ** 10, 1)} KiB`;
+  if (size < 2 ** 30) return `${rounded(bytes, 2 ** 20, 1)} MiB`;
+  return `${rounded(bytes, 2 ** 30, 2)} GiB`;
 }
 
 const countWords = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;

@@ -174,3 +174,33 @@ fn memory_of_the_drivers_pool_is_not_called_a_heap() {
     page.wait_until("document.getElementById('view-devices').textContent.includes('16.0 MiB (driver')");
     page.finish();
 }
+
+/// The same numbers as in the test of the explanation (`a_half_is_rounded_up` in `quantity.rs`).
+#[test]
+fn numbers_have_the_words_of_the_explanation() {
+    let recording = Recording::of(&holed(), 3);
+    let Some((mut page, _server)) = open("numbers_have_the_words_of_the_explanation", "light", &recording)
+    else {
+        return;
+    };
+    for (bytes, words) in [
+        (800_000, "781.3 KiB"),
+        (1_088, "1.1 KiB"),
+        (1_075, "1.0 KiB"),
+        (1_310_720, "1.3 MiB"),
+        (1_079_110_534, "1.01 GiB"),
+        (1023, "1023 bytes"),
+    ] {
+        assert_eq!(page.text(&format!("kilnWatch.byteWords({bytes})")), words);
+    }
+    for (ns, words) in [
+        (1_250, "1.3 us"),
+        (1_450, "1.5 us"),
+        (2_350_000, "2.4 ms"),
+        (1_005_000_000, "1.01 s"),
+        (999, "999 ns"),
+    ] {
+        assert_eq!(page.text(&format!("kilnWatch.timeWords({ns})")), words);
+    }
+    page.finish();
+}
