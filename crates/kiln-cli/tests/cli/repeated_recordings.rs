@@ -61,7 +61,7 @@ fn a_program_that_records_itself_is_repeated_as_it_was_run() {
     let (code, said) = shell(&folder, repeat);
     assert!(code == Some(0) && PathBuf::from(folder.path("a b.kiln")).is_file(), "{said}");
     let text = run(in_folder(&folder, &["explain", "a b.kiln"].map(OsStr::new))).stdout;
-    assert!(text.contains("To repeat it (the program records itself): "), "{text}");
+    assert!(text.contains("To repeat it (which records it again): "), "{text}");
     // Who starts such a program to record it is told that it is recorded there, and not where it asks for.
     let outcome = run(in_folder(
         &folder,

@@ -43,7 +43,7 @@ impl Explanation {
     /// The line with the command that repeats the run, if it is known. It is pasted into a shell, so it must not be broken. What the command lacks is
     /// in [`repeat_lacks`](Self::repeat_lacks).
     pub fn repeat_line(&self) -> Option<String> {
-        let how = if self.records_itself { " (the program records itself)" } else { "" };
+        let how = if self.records_itself { " (which records it again)" } else { "" };
         self.repeat.as_ref().map(|repeat| format!("To repeat it{how}: {repeat}"))
     }
 

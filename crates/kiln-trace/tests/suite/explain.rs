@@ -401,7 +401,7 @@ fn a_refused_allocation_is_told_with_the_largest_tags_and_holes() {
                 (rank 1 of 8, communicator 00000abc)";
     assert!(text.contains(said), "{text}");
     assert!(!text.contains("end mark"), "{text}");
-    let said = "\nTo repeat it (the program records itself): KILN_SIM_SEED=7 $'./tr\\303n'\n  (the words behind the first 256 are not in the recording)\n";
+    let said = "\nTo repeat it (which records it again): KILN_SIM_SEED=7 $'./tr\\303n'\n  (the words behind the first 256 are not in the recording)\n";
     assert!(text.ends_with(said), "{text}");
 }
 
