@@ -22,6 +22,8 @@ pub use crate::runtime::ended_work::{EndedWork, end_work};
 pub use crate::runtime::external_state::FollowedState;
 pub use crate::runtime::memory_pressure::{current_generation, pressure_policy};
 pub use crate::runtime::named_work::in_call;
+#[cfg(feature = "mutations")]
+pub use crate::runtime::recording::switch_reads::recording_switch_reads;
 pub use crate::runtime::recording::work_context::{
     CollectiveLabel, RecordedMoment, WorkContext, as_collective, called_from, recorded_moment,
 };

@@ -165,6 +165,8 @@ impl Inner {
     /// Whether what it does is recorded, or told to a tool.
     #[inline(always)]
     pub(super) fn is_recorded(&self) -> bool {
+        #[cfg(feature = "mutations")]
+        super::recording::switch_reads::note();
         self.is_recorded.load(Ordering::Relaxed)
     }
 

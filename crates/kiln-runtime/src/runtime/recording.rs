@@ -18,6 +18,8 @@ mod post_mortem_notes;
 mod process_recording;
 mod processor_counter;
 mod stream_lanes;
+#[cfg(feature = "mutations")]
+pub(crate) mod switch_reads;
 mod takeover_log;
 mod tick_clock;
 mod waiting;

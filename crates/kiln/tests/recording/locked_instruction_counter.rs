@@ -1,6 +1,7 @@
-//! Counts instructions that lock the memory bus: a lock of the standard library is taken by one, and nothing tells a program about it. So a child does its work
-//! instruction by instruction between two marks, and its parent looks at each.
+//! Looks at the instructions of some work: those that lock the memory bus, by which a lock of the standard library is taken, those that read a clock, and where they
+//! are in the program. Nothing tells a program about them. So a child does its work instruction by instruction between two marks, and its parent looks at each.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_long, c_void};
 use std::process::Child;
 
@@ -43,9 +44,23 @@ pub(crate) fn marked(work: impl FnOnce()) {
     unsafe { raise(END) };
 }
 
-/// The marked pieces of work of a child, and the instructions that lock in each; none if it may not be looked at.
-pub(crate) fn counted(mut child: Child) -> Option<Vec<u64>> {
-    let (mut rounds, mut is_inside) = (Vec::new(), false);
+/// What was seen of a marked piece of work.
+#[derive(Default, Debug)]
+pub(crate) struct Seen {
+    /// Instructions that lock the memory bus.
+    pub(crate) locks: u64,
+    /// Readings of the processor's counter, by which the system's clocks are read, too.
+    pub(crate) clock_reads: u64,
+    /// Calls of the system.
+    pub(crate) system_calls: u64,
+    /// Places of the program, from its beginning in memory.
+    pub(crate) places: BTreeSet<u64>,
+}
+
+/// The marked pieces of work of a child; none if it may not be looked at.
+pub(crate) fn counted(mut child: Child) -> Option<Vec<Seen>> {
+    let (mut rounds, mut is_inside): (Vec<Seen>, bool) = (Vec::new(), false);
+    let mut program = 0..0;
     loop {
         let mut status = 0;
         // SAFETY: the status is a place that lives until the call returns. Only this thread waits for the child.
@@ -65,14 +80,15 @@ pub(crate) fn counted(mut child: Child) -> Option<Vec<u64>> {
         let signal = status >> 8 & 0xff;
         match signal {
             BEGIN => {
-                rounds.push(0);
+                rounds.push(Seen::default());
                 is_inside = true;
+                program = mapped(child.id());
             }
             END => is_inside = false,
             _ => {}
         }
-        if is_inside && locks(stopped) {
-            *rounds.last_mut().unwrap() += 1;
+        if is_inside {
+            rounds.last_mut().unwrap().look(stopped, &program);
         }
         let request = if is_inside { SINGLE_STEP } else { CONTINUE };
         let passed_on = if matches!(signal, BEGIN | END | TRAP) { 0 } else { signal };
@@ -83,19 +99,43 @@ pub(crate) fn counted(mut child: Child) -> Option<Vec<u64>> {
     }
 }
 
-/// Whether the next instruction of a thread locks: it has the prefix for that, or exchanges with memory.
-fn locks(thread: c_int) -> bool {
-    // SAFETY: the thread is stopped, and this one looks at it; both only read.
-    let bytes = unsafe {
-        let at = ptrace(PEEK_USER, thread, NEXT_INSTRUCTION as *mut c_void, std::ptr::null_mut());
-        ptrace(PEEK_TEXT, thread, at as usize as *mut c_void, std::ptr::null_mut()).to_le_bytes()
-    };
-    let is_prefix =
-        |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf2 | 0xf3);
-    let mut rest = bytes.iter().skip_while(|byte| is_prefix(byte));
-    match (rest.next(), rest.next()) {
-        (Some(0xf0), _) => true,
-        (Some(0x86 | 0x87), Some(operands)) => *operands < 0xc0,
-        _ => false,
+/// Where the program of a process is in memory.
+fn mapped(process: u32) -> std::ops::Range<u64> {
+    let link = std::fs::read_link(format!("/proc/{process}/exe")).unwrap();
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let of_program = maps.lines().filter(|line| line.ends_with(link.to_str().unwrap()));
+    let places = of_program.map(|line| {
+        let (begin, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        [begin, end].map(|place| u64::from_str_radix(place, 16).unwrap())
+    });
+    let places: Vec<u64> = places.flatten().collect();
+    *places.iter().min().unwrap()..*places.iter().max().unwrap()
+}
+
+impl Seen {
+    /// Looks at the next instruction of a thread.
+    fn look(&mut self, thread: c_int, program: &std::ops::Range<u64>) {
+        // SAFETY: the thread is stopped, and this one looks at it; both only read.
+        let (at, bytes) = unsafe {
+            let at = ptrace(PEEK_USER, thread, NEXT_INSTRUCTION as *mut c_void, std::ptr::null_mut());
+            (
+                at as u64,
+                ptrace(PEEK_TEXT, thread, at as usize as *mut c_void, std::ptr::null_mut()).to_le_bytes(),
+            )
+        };
+        if program.contains(&at) {
+            self.places.insert(at - program.start);
+        }
+        let is_prefix =
+            |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf2 | 0xf3);
+        let mut rest = bytes.iter().skip_while(|byte| is_prefix(byte));
+        match [rest.next(), rest.next(), rest.next()].map(|byte| byte.copied().unwrap_or_default()) {
+            [0xf0, ..] => self.locks += 1,
+            // It exchanges with memory.
+            [0x86 | 0x87, operands, _] if operands < 0xc0 => self.locks += 1,
+            [0x0f, 0x31, _] | [0x0f, 0x01, 0xf9] => self.clock_reads += 1,
+            [0x0f, 0x05, _] => self.system_calls += 1,
+            _ => {}
+        }
     }
 }
