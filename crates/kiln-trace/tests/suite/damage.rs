@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use kiln_trace::{Explainer, ReadError, RecordingReader, export_perfetto};
+use kiln_trace::{Explainer, FORMAT_VERSION, ReadError, RecordingReader, export_perfetto};
 use proptest::prelude::*;
 
 use crate::samples::{all_kinds, recorded};
@@ -217,6 +217,26 @@ fn sum(bytes: &[u8]) -> [u8; 4] {
 fn sealed(contents: &[u8]) -> Vec<u8> {
     let head = [(contents.len() as u32).to_le_bytes(), sum(contents)].concat();
     [recorded(&[], 1), head.clone(), sum(&head).to_vec(), contents.to_vec()].concat()
+}
+
+/// A whole recording of another version, whose checksum is right.
+#[test]
+fn another_version_is_told_with_both_numbers_and_is_not_read() {
+    let bytes = recorded(&all_kinds(), 1000);
+    for found in [FORMAT_VERSION - 1, FORMAT_VERSION + 1, 0, u32::MAX] {
+        let start = [&bytes[..8], &found.to_le_bytes()].concat();
+        let other = [&start[..], &sum(&start), &bytes[16..]].concat();
+        let error = read(&other).unwrap_err();
+        assert!(matches!(error, ReadError::OtherVersion { found: told } if told == found), "{error}");
+        let said = error.to_string();
+        assert!(
+            said.contains(&format!("version {found} ")) && said.contains(&FORMAT_VERSION.to_string()),
+            "{said}"
+        );
+        assert!(error.next_step().is_some_and(|step| step.contains("the kiln that recorded it")));
+    }
+    let same = [&bytes[..12], &sum(&bytes[..12]), &bytes[16..]].concat();
+    assert_eq!(same, bytes, "the checksum is that of the format");
 }
 
 #[test]
