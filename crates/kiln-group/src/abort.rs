@@ -1,8 +1,8 @@
-//! Ends what ranks of a communicator have queued.
+//! Loads the ranks of a communicator, and ends what they have queued.
 
-use kiln_driver::Image;
-use kiln_operation::{ABORT, CommunicatorRank};
-use kiln_runtime::internal::is_in_worker;
+use kiln_driver::{DeviceKind, Driver, Image, ModuleId};
+use kiln_operation::{ABORT, CommunicatorRank, DEPARTURE};
+use kiln_runtime::internal::{is_in_worker, on_last_drop};
 use kiln_runtime::{DeviceRuntime, Error, Kernel, Module, Signature, Stream};
 
 /// A rank that its device has loaded, with what ends it.
@@ -38,8 +38,18 @@ pub(crate) fn load(
     rank: &CommunicatorRank,
 ) -> Result<(Option<Module>, Option<ReadyAbort>), Error> {
     let module = runtime.load_module(&Image::Communicator(&rank.to_string()))?;
+    // A worker process has a separate machine, in which no other rank is.
+    if runtime.info().kind != DeviceKind::Cuda && !is_in_worker(runtime) {
+        on_last_drop(&module, say_departed);
+    }
     let ready = is_in_worker(runtime).then(|| ReadyAbort::new(runtime, &module)).transpose()?;
     Ok((Some(module), ready))
+}
+
+/// Tells a simulated machine that a rank calls nothing more, so that ranks which wait for it are told.
+fn say_departed(driver: &dyn Driver, module: ModuleId) {
+    // There is no such variable, and a lost device has no ranks.
+    let _ = driver.global(module, DEPARTURE);
 }
 
 impl LoadedRank {

@@ -104,8 +104,6 @@ struct Inner {
     lost: OnceLock<LostRank>,
     /// Why it takes no more calls, where its device does not say that itself.
     failed: OnceLock<EndedCommunicator>,
-    /// Its thread panicked.
-    is_given_up: AtomicBool,
     /// Dropped after its buffers.
     runtime: DeviceRuntime,
 }
@@ -220,7 +218,6 @@ impl DeviceCommunicator {
                 membership: membership.clone(),
                 lost: OnceLock::new(),
                 failed: OnceLock::new(),
-                is_given_up: AtomicBool::new(false),
             }
         });
         let inner = Arc::new(HeldRank::new(inner));

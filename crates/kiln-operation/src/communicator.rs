@@ -28,6 +28,10 @@ pub const BRING: &str = "bring ";
 /// not found.
 pub const FAILURE: &str = "failure";
 
+/// A variable that no communicator has. Looking it up tells a simulated machine that the program has given the rank up: it calls nothing more, and what it has called goes on. So the ranks that wait for a
+/// later call are told at once, and not when the work is done that keeps the rank loaded. It is not found.
+pub const DEPARTURE: &str = "departure";
+
 /// Names one communicator among all of a job. All ranks are given the same; NCCL's ids have the same size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommunicatorId([u8; Self::BYTES]);

@@ -59,7 +59,7 @@ pub use attention::{Attention, AttentionLayout, AttentionMask};
 pub use collective::{Collective, CollectiveKind, CollectiveOperand, CollectiveStep, Reduction};
 pub use collective_group::{CollectiveGroup, MAX_GROUP};
 pub use collective_type::{CollectiveElement, CollectiveType};
-pub use communicator::{ABORT, BRING, CommunicatorId, CommunicatorRank, FAILURE, FOLD, MAX_RANKS};
+pub use communicator::{ABORT, BRING, CommunicatorId, CommunicatorRank, DEPARTURE, FAILURE, FOLD, MAX_RANKS};
 pub use convolution::{Convolution, ConvolutionPass, Spatial, TensorLayout};
 pub use eigenvalues::{Gesvd, Syevd};
 pub use element_type::ElementType;

@@ -17,6 +17,7 @@ pub use crate::graph::recorded_work::RecordedWork;
 pub use crate::launch::byte_arguments::pass_bytes;
 pub use crate::launch::called_launch::submit_called_at;
 pub use crate::launch::library_launch::submit_in_call;
+pub use crate::launch::module::on_last_drop;
 pub use crate::recovery::expendable_buffers::mark_workspace;
 pub use crate::runtime::ended_work::{EndedWork, end_work};
 pub use crate::runtime::external_state::FollowedState;

@@ -10,7 +10,7 @@ mod extra_buffers;
 mod kernel;
 mod launch_label;
 pub(crate) mod library_launch;
-mod module;
+pub(crate) mod module;
 mod module_global;
 mod owned_launch;
 mod retained_arguments;

@@ -1,21 +1,13 @@
 //! A rank as long as a program holds it. How it ends is decided when the program drops its last handle, and not by a thread that looks at the rank at that moment.
 
 use std::ops::Deref;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-
-use kiln_driver::DeviceKind;
+use std::sync::Arc;
 
 use super::{DeviceCommunicator, Inner};
 use crate::abort::LoadedRank;
-use crate::known_functions::KnownFunctions;
 use crate::membership::LocalRank;
 use crate::rank_loss::PANICKED;
 use crate::rank_watch::rank_left;
-
-/// How long a rank that is dropped waits for other work of its simulated device, on the clock of the device.
-const UNLOAD_LIMIT: Duration = Duration::from_secs(1);
 
 /// What the handles of a rank share. Other threads may have the rank itself for a moment longer.
 pub(super) struct HeldRank {
@@ -55,7 +47,6 @@ impl Drop for HeldRank {
         let Some(membership) = &inner.membership else { return };
         match std::thread::panicking() {
             true => {
-                inner.is_given_up.store(true, Ordering::Relaxed);
                 let loaded = inner.loaded();
                 let rank = inner.rank.rank;
                 // Its device may be lost before, which is why the thread panics then.
@@ -78,30 +69,10 @@ impl Drop for HeldRank {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if self.module.is_some() && !self.is_given_up.load(Ordering::Relaxed) {
-            self.unload();
-        }
-    }
-}
-
 impl Inner {
     /// What its device has loaded of it.
     pub(super) fn loaded(&self) -> Option<LoadedRank> {
         let module = self.module.as_ref()?;
         Some(LoadedRank::new(&self.runtime, module, self.ready_abort.as_ref()))
-    }
-
-    /// Has a simulated device unload the rank now, so that ranks which wait for it are told. It cannot while work is unfinished that was queued before, such as the
-    /// first write of the scratch buffer.
-    fn unload(&mut self) {
-        if self.runtime.info().kind == DeviceKind::Cuda || self.ledger().may_wait() {
-            return;
-        }
-        *self.turn.get_mut().unwrap_or_else(PoisonError::into_inner) = KnownFunctions::default();
-        (self.module, self.ready_abort) = (None, None);
-        // It is unloaded later if that work takes longer, and a lost device has nothing loaded.
-        let _ = self.runtime.drain_pending(UNLOAD_LIMIT);
     }
 }

@@ -47,6 +47,79 @@ fn a_rank_that_was_dropped_is_told_before_the_rank_that_waits_for_it() {
     }
 }
 
+/// How long ranks are waited for where a rank that was dropped is to be told long before.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Rank 0 waits in a collective that rank 1 does not come to; the answer must come long before the deadline.
+fn told_at_once(scene: &str, rank: &DeviceCommunicator, wait: impl FnOnce() -> String) {
+    let began = Instant::now();
+    let told = wait();
+    let took = began.elapsed();
+    assert!(took < DEADLINE / 6, "{scene}: rank {} was told after {took:?}: {told}", rank.rank());
+    assert!(
+        told.contains("rank 1, which ") && told.contains("has dropped its communicator"),
+        "{scene}: {told}"
+    );
+}
+
+#[test]
+fn a_rank_that_is_dropped_with_unfinished_work_is_told_at_once() {
+    for scene in ["a fill", "a collective", "a graph that was refused", "a graph"] {
+        let rig = Rig::new(2, 1);
+        let mut ranks = rig.group.communicators(&within(DEADLINE)).unwrap();
+        let buffers = numbered(&ranks);
+        let (second, first) = (ranks.remove(1), ranks.remove(0));
+        let reduction = if scene == "a graph that was refused" { Reduction::Max } else { Reduction::Sum };
+        let graph = |rank: &DeviceCommunicator, reduction| {
+            let mut graph = rank.runtime().graph();
+            let buffer = &buffers[rank.rank() as usize];
+            rank.all_reduce_in_place(buffer, reduction).record(&mut graph).unwrap();
+            graph.build().unwrap()
+        };
+        let is_graph = scene.starts_with("a graph");
+        let own = is_graph.then(|| graph(&first, Reduction::Sum));
+        let queued = own.as_ref().map(|graph| graph.replay().unwrap());
+        match scene {
+            "a fill" => drop(buffers[1].fill(7).unwrap()),
+            "a collective" => drop(second.all_reduce_in_place(&buffers[1], Reduction::Sum).submit().unwrap()),
+            _ => assert_eq!(graph(&second, reduction).replay().is_err(), scene.ends_with("refused")),
+        }
+        drop(second);
+        // What it had called is done.
+        let has_called = matches!(scene, "a collective" | "a graph");
+        if scene == "a collective" {
+            first.all_reduce_in_place(&buffers[0], Reduction::Sum).submit().unwrap().wait().unwrap();
+        }
+        match queued {
+            Some(queued) if has_called => {
+                queued.wait().unwrap();
+                told_at_once(scene, &first, || wait_in_vain(&first, &buffers[0]));
+            }
+            Some(queued) => told_at_once(scene, &first, || queued.wait().unwrap_err().to_string()),
+            None => told_at_once(scene, &first, || wait_in_vain(&first, &buffers[0])),
+        }
+    }
+}
+
+#[test]
+fn a_rank_whose_graph_is_kept_is_told_when_the_graph_is_dropped() {
+    let (_rig, mut ranks, buffers) = begun(2, DEADLINE);
+    let graphs = [0, 1].map(|at: usize| {
+        let mut graph = ranks[at].runtime().graph();
+        ranks[at].all_reduce_in_place(&buffers[at], Reduction::Sum).record(&mut graph).unwrap();
+        graph.build().unwrap()
+    });
+    drop(ranks.remove(1));
+    // A graph keeps what it needs of the communicator.
+    for graph in &graphs {
+        graph.replay().unwrap();
+    }
+    assert_eq!(buffers[0].download().unwrap(), [6; 4]);
+    let [first, second] = graphs;
+    drop(second);
+    told_at_once("a kept graph", &ranks[0], || first.replay().unwrap().wait().unwrap_err().to_string());
+}
+
 #[test]
 fn a_rank_that_was_dropped_is_told_also_when_the_rank_that_waited_for_it_has_ended() {
     for how in ["dropped", "shut down", "dropped, and the other one panics"] {

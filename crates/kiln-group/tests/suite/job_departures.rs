@@ -1,7 +1,7 @@
 //! Ranks of a job that had dropped their communicator, or had left the job, when another one was lost. Each rank is a process with a simulated device.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, Rendezvous, RendezvousError};
@@ -17,7 +17,7 @@ const PROCESS: &str = "job_departures::departing_process";
 fn departing_process() {
     let Some(plan) = Plan::of_process() else { return };
     let job = plan.join();
-    let (_gpu, rank) = begin(&job);
+    let (gpu, rank) = begin(&job);
     match plan.scene.as_str() {
         "drops" => {
             drop(rank);
@@ -30,6 +30,12 @@ fn departing_process() {
             job.wait_for_loss(SOON).unwrap().unwrap();
             // The others wait for it in `rebuild` by then, most often.
             std::thread::sleep(Duration::from_millis(500));
+            drop(rank);
+            stay();
+        }
+        "drops with unfinished work" => {
+            let buffer = gpu.zeros::<u32>(1 << 16).unwrap();
+            buffer.fill(7).unwrap();
             drop(rank);
             stay();
         }
@@ -62,6 +68,20 @@ fn with_follower(scene: &str) -> (Arc<Rendezvous>, DeviceRuntime, DeviceCommunic
     first.wait().unwrap();
     said(follower);
     (job, gpu, rank)
+}
+
+#[test]
+fn a_rank_that_drops_its_communicator_with_unfinished_work_is_told_at_once() {
+    let port = free_port();
+    let mut other = start(PROCESS, "drops with unfinished work", (port, 1, 2));
+    let job = join(port, 0, 2);
+    let (_gpu, rank) = begin(&job);
+    let began = Instant::now();
+    let told = try_sum(&rank).unwrap_err().to_string();
+    assert!(began.elapsed() < SOON, "{:?}: {told}", began.elapsed());
+    assert!(told.contains("rank 1 has ended its part of communicator"), "{told}");
+    drop(other.stdin.take());
+    said(other);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A loaded module.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
-use kiln_driver::{Image, ModuleId};
+use kiln_driver::{Driver, Image, ModuleId};
 
 use super::kernel::Kernel;
 use super::variables::ModuleVariables;
@@ -32,6 +32,16 @@ struct Loaded {
 struct Unload {
     runtime: Weak<Inner>,
     id: ModuleId,
+    farewell: OnceLock<Farewell>,
+}
+
+/// What the driver is told of a module that nothing can use any more, before its work is done.
+type Farewell = fn(&dyn Driver, ModuleId);
+
+/// Has the driver told something as soon as the last clone, kernel, variable and graph of a module is dropped: it is unloaded when its work is done, which may be later.
+pub fn on_last_drop(module: &Module, farewell: Farewell) {
+    // The first one stays.
+    let _ = module.loaded.unload.farewell.set(farewell);
 }
 
 impl DeviceRuntime {
@@ -49,7 +59,7 @@ impl DeviceRuntime {
         let id = self.driver().load(image).map_err(|error| explained(self.info(), image, error))?;
         self.inner().lend(id);
         let runtime = Arc::downgrade(self.inner());
-        let unload = Arc::new(Unload { runtime: runtime.clone(), id });
+        let unload = Arc::new(Unload { runtime: runtime.clone(), id, farewell: OnceLock::new() });
         let variables = ModuleVariables::of(image, ptx);
         let is_library = matches!(image, Image::Library(_));
         Ok(Module { loaded: Arc::new(Loaded { runtime, id, variables, is_library, unload }) })
@@ -131,6 +141,9 @@ impl fmt::Debug for Module {
 impl Drop for Unload {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.upgrade() {
+            if let Some(farewell) = self.farewell.get() {
+                farewell(&**runtime.driver(), self.id);
+            }
             runtime.retire(self.id);
         }
     }

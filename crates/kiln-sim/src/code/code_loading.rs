@@ -7,7 +7,7 @@ use kiln_driver::{
     Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, Limits, ModuleId, Object,
     Occupancy, Protection, Refusal, Result,
 };
-use kiln_operation::{ABORT, BRING, CommunicatorRank, FOLD, Operation, OperationError};
+use kiln_operation::{ABORT, BRING, CommunicatorRank, DEPARTURE, FOLD, Operation, OperationError};
 
 use crate::check::access_origin::Action;
 use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
@@ -91,8 +91,13 @@ impl Core {
 
     pub(crate) fn global(&self, objects: &Objects, id: ModuleId, name: &str) -> Result<DeviceMemory> {
         const CALL: &str = "global";
-        let _state = self.enter(objects.info.ordinal, CALL)?;
+        let mut state = self.enter(objects.info.ordinal, CALL)?;
         let module = objects.modules.find(CALL, id)?;
+        if let Some(rank) = module.communicator.as_ref().filter(|_| name == DEPARTURE) {
+            state.communicators.depart(rank);
+            state.note_movement();
+            self.notify();
+        }
         let found = module.variables.iter().find(|(known, _)| known == name);
         let Some((_, memory)) = found else {
             let known = module.variables.iter().map(|(known, _)| known.clone()).collect();

@@ -29,6 +29,8 @@ pub(crate) struct Member {
     pub(crate) finished: u64,
     /// Its launches ended without having been done.
     pub(crate) is_aborted: bool,
+    /// Its program has given it up: it calls nothing more, and what it has called goes on.
+    pub(crate) has_departed: bool,
     /// The last call that was refused, since another rank had called something else: where they were to meet, and what it was.
     pub(crate) refused: Option<(MeetingPlace, String)>,
     /// Collectives that were submitted, without sends and receives.
@@ -224,6 +226,15 @@ impl SimCommunicator {
                 transfer.is_some_and(called)
             }
         }
+    }
+
+    /// Whether a rank does not come to a place because it was unloaded, or was given up before it called what meets there.
+    pub(crate) fn is_gone(&self, rank: u32, place: MeetingPlace) -> bool {
+        self.member(rank).is_some_and(|member| match member.state {
+            MemberState::Left { .. } => true,
+            MemberState::Loaded { .. } => member.has_departed && !self.has_called(rank, place),
+            MemberState::Absent | MemberState::Lost { .. } => false,
+        })
     }
 
     /// What all ranks brought, in the order of the ranks, and when the last one came. For a transfer it is the sender's alone.

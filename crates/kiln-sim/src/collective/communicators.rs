@@ -132,6 +132,14 @@ impl Communicators {
         }
     }
 
+    /// The program has given a rank up, which calls nothing more.
+    pub(crate) fn depart(&mut self, rank: &CommunicatorRank) {
+        let communicator = self.by_id.get_mut(&rank.id);
+        if let Some(member) = communicator.and_then(|known| known.members.get_mut(rank.rank as usize)) {
+            member.has_departed = true;
+        }
+    }
+
     /// A rank is unloaded.
     pub(crate) fn leave(&mut self, rank: &CommunicatorRank) {
         let Some(communicator) = self.by_id.get_mut(&rank.id) else { return };

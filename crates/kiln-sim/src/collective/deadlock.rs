@@ -39,18 +39,17 @@ impl State {
             .collect()
     }
 
-    /// Ends launches that need a rank which was unloaded. True if there are any.
+    /// Ends launches that need a rank which was unloaded or given up. True if there are any.
     pub(crate) fn end_hopeless(&mut self, stalled: &[Stalled]) -> bool {
-        let is_gone = |state: &MemberState| matches!(state, MemberState::Left { .. });
         let needs_gone = |one: &&Stalled| {
             let communicator = self.communicators.get(&one.run.call.rank.id);
             communicator.is_some_and(|communicator| {
-                let missing = |place: &MeetingPlace| communicator.missing(*place);
-                let mut ranks = one.run.places.iter().flat_map(missing);
+                let waits_in_vain = |place: &MeetingPlace| {
+                    communicator.missing(*place).into_iter().any(|rank| communicator.is_gone(rank, *place))
+                };
                 one.run.phase == Phase::Arrived
                     && !communicator.is_failing()
-                    && ranks
-                        .any(|rank| communicator.member(rank).is_some_and(|member| is_gone(&member.state)))
+                    && one.run.places.iter().any(waits_in_vain)
             })
         };
         let hopeless: Vec<Stalled> = stalled.iter().filter(needs_gone).cloned().collect();
@@ -145,11 +144,13 @@ fn missing_text(communicator: &SimCommunicator, rank: u32, place: MeetingPlace) 
         member.and_then(|member| member.refused.as_ref()).filter(|(at, _)| *at == place && !has_called);
     let refused = refused.map(|(_, said)| format!("which {said}"));
     let why = match member.map(|member| &member.state) {
-        Some(MemberState::Loaded { .. }) if has_called => "which has queued it behind other work".to_owned(),
-        Some(MemberState::Loaded { .. }) => refused.unwrap_or_else(|| "which has not called it".to_owned()),
-        Some(MemberState::Left { .. }) => {
+        Some(_) if communicator.is_gone(rank, place) => {
             let left = "has dropped its communicator or shut down its device";
             refused.map_or_else(|| format!("which {left}"), |refused| format!("{refused}, and {left}"))
+        }
+        Some(MemberState::Loaded { .. }) if has_called => "which has queued it behind other work".to_owned(),
+        Some(MemberState::Loaded { .. } | MemberState::Left { .. }) => {
+            refused.unwrap_or_else(|| "which has not called it".to_owned())
         }
         Some(MemberState::Lost { why, .. }) => format!("which is lost: {why}"),
         Some(MemberState::Absent) | None => "which was never loaded".to_owned(),
