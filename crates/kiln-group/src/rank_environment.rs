@@ -118,6 +118,8 @@ const LAUNCHERS: [LauncherVariables; 6] = [
 const STEP_TASKS: &str = "SLURM_STEP_TASKS_PER_NODE";
 /// Where ranks of any launcher meet.
 const POINT: &str = "KILN_MEETING_POINT";
+/// The port there, beside `MASTER_ADDR`.
+const PORT: &str = "MASTER_PORT";
 /// The first port of Slurm jobs that name none; the number of the job is added.
 const SLURM_PORT_BASE: u64 = 20_000;
 /// So many ports are used for them.
@@ -157,7 +159,7 @@ impl RankEnvironment {
             }
             // Several ranks that meet somewhere, of which this process is none: its rank was forgotten.
             let is_several = find("WORLD_SIZE").is_some_and(|size| size != "1");
-            if is_several && let Some(marker) = is_set(&["MASTER_ADDR"]) {
+            if is_several && let Some(marker) = is_set(&["MASTER_ADDR", PORT]) {
                 let names = LAUNCHERS[1].rank;
                 return Err(RankEnvironmentError::Missing { launcher: Launcher::Torchrun, names, marker });
             }
@@ -231,7 +233,6 @@ fn meeting_point(
     (launcher, rank, size): (Launcher, u32, u32),
     find: &impl Fn(&str) -> Option<String>,
 ) -> Result<Option<MeetingPoint>, RankEnvironmentError> {
-    const PORT: &str = "MASTER_PORT";
     if let Some(text) = find(POINT) {
         let Some((host, port)) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()) else {
             return Err(RankEnvironmentError::NoHostAndPort { name: POINT, text });

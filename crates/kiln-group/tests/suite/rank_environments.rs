@@ -259,6 +259,9 @@ fn a_number_of_ranks_and_where_they_meet_without_a_rank_are_half_a_launcher() {
     let job = [("WORLD_SIZE", "4"), ("MASTER_ADDR", "node0"), ("MASTER_PORT", "29500")];
     let error = parse(&job).unwrap_err().to_string();
     assert!(error.contains("MASTER_ADDR is set, as by torchrun, and RANK is not"), "{error}");
+    let port = [job[0], job[2]];
+    let error = parse(&port).unwrap_err().to_string();
+    assert!(error.contains("MASTER_PORT is set, as by torchrun, and RANK is not"), "{error}");
     // Some images have these for a process that is alone.
     assert_eq!(
         parse(&[("WORLD_SIZE", "1"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "29500")]),
