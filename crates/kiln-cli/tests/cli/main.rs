@@ -58,6 +58,7 @@ mod launch_crossing;
 mod launch_ends;
 mod launch_fault;
 mod launch_late;
+mod launch_loss;
 mod launch_restart;
 mod launch_transfers;
 mod left_files;
