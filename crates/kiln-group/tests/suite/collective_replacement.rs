@@ -190,6 +190,53 @@ fn losing(deadline: Duration) -> (Rig, Vec<DeviceCommunicator>, DeviceRuntime) {
 }
 
 #[test]
+fn what_is_done_is_not_offered_again() {
+    const DONE: usize = 3;
+    let fault = PlannedFault::Sticky { launch: DONE as u64 + 1, code: Code::ILLEGAL_ADDRESS };
+    let (rig, _spare) = with_spare(3, 1, FaultPlan::none().on(1, fault));
+    let threads: Vec<_> = rig
+        .group
+        .communicators(&NEVER)
+        .unwrap()
+        .into_iter()
+        .map(|rank| {
+            std::thread::spawn(move || {
+                let data = Data::new(rank.runtime(), rank.rank(), 2 * DONE);
+                for at in 0..DONE {
+                    data.submit(&rank, at).unwrap().wait().unwrap();
+                }
+                let tickets: Vec<_> = (DONE..2 * DONE).map(|at| data.submit(&rank, at)).collect();
+                let ended = |ticket: &Result<kiln::Ticket, GroupError>| {
+                    ticket.as_ref().map_or(true, |ticket| ticket.wait().is_err())
+                };
+                assert!(tickets.iter().all(ended));
+                if rank.rank() == 1 {
+                    return;
+                }
+                let rebuilt = rank.rebuild().unwrap();
+                let submitted = DONE + tickets.iter().filter(|ticket| ticket.is_ok()).count();
+                assert_eq!((rebuilt.done, rebuilt.done_here), (DONE as u64, DONE as u64));
+                assert_eq!(rebuilt.submitted, submitted as u64);
+                // A rank that heard of the loss before it had called all of them offers fewer.
+                let offered: Vec<u64> = (DONE as u64..).take(rebuilt.repeatable.len()).collect();
+                assert_eq!(rebuilt.repeatable, offered);
+                for (number, ticket) in rebuilt.repeat().unwrap() {
+                    ticket.wait().unwrap();
+                    let at = number as usize;
+                    assert_eq!(data.outputs[at].download().unwrap(), [value(0, at) + value(2, at); LEN]);
+                }
+                for at in 0..DONE {
+                    let all = (0..3).map(|rank| value(rank, at)).sum::<u64>();
+                    assert_eq!(data.outputs[at].download().unwrap(), [all; LEN], "collective {at}");
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert!(rig.machine.findings().is_empty());
+}
+
+#[test]
 fn what_is_in_place_or_was_changed_or_freed_or_needs_the_lost_rank_is_not_repeated() {
     let (rig, mut ranks, _spare) = losing(NEVER.deadline);
     let victim = ranks.remove(1);
