@@ -31,7 +31,7 @@ use left_processes::{LeftBehind, LeftProcesses};
 use private_folder::PrivateFolder;
 use record::{Finding, Records, Statistics};
 use recorded::RunRecording;
-use simulation::Check;
+use simulation::{Check, FaultsCome};
 use target::Target;
 
 /// The memory of each device, in bytes.
@@ -148,6 +148,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     let (recording, _earlier) = recorded.unzip();
     variables.extend(recording.iter().flat_map(RunRecording::variables));
     let mut records = Records::default();
+    let mut faults_come = FaultsCome::default();
     let (mut exit_codes, mut left_behind) = (Vec::new(), Vec::new());
     let mut signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
     for seed in arguments.seed..=last {
@@ -158,6 +159,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         exit_codes.push(code_of(ended.status));
         let left = LeftProcesses::settle(arguments.left_behind, folder.path(), &signals);
         records.read(folder.path())?;
+        faults_come.read(folder.path());
         left.notes().for_each(|note| records.note(note));
         left_behind.extend(left.running.iter().map(|process| process.number));
         if ended.is_signalled {
@@ -171,6 +173,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             file.display()
         ));
     }
+    faults_come.note(arguments.fault.as_deref()).into_iter().for_each(|note| records.note(note));
     let is_wrong = records.has_findings();
     let statistics = records.take_statistics();
     let (findings, notes) = records.take();

@@ -115,7 +115,7 @@ With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and
      KILN_FINDINGS_FILE. A program that takes its device with DeviceRuntime::auto and its \
      communicator with DeviceCommunicator::meet runs as it is; collectives go through the store where \
      the ranks meet. What the simulated device of a rank found is printed with the rank when all have \
-     ended. With --fault it gets KILN_SIM_FAULTS, too: its own faults of the plan, for the first simulated device of its first process. What was planned is no finding.
+     ended. With --fault it gets KILN_SIM_FAULTS, too: its own faults of the plan, for the first simulated device of its first process. What was planned is no finding. Planned faults that did not come are named at the end.
 
 When a rank fails, the command names it and ends the others. A rank that fails because another \
      one did is not named first, also if it ends first. A rank that it waited for in vain is named \
@@ -162,6 +162,9 @@ fn run_job(arguments: &Arguments, seed: Option<u64>) -> Result<Exit, Failure> {
     let faults = arguments.fault.clone();
     let variables = JobVariables { ranks, port, token, run, visible_devices, seed, faults, findings, folder };
     let ended = supervisor::run(arguments, &variables);
+    if let (Some(faults), Some(folder)) = (&variables.faults, &variables.folder) {
+        faults.report(folder.path());
+    }
     match &variables.findings {
         Some(findings) => findings.report(arguments.ranks, ended),
         None => ended,

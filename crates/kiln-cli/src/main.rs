@@ -42,6 +42,7 @@ mod exec;
 mod exit_code;
 mod explain;
 mod failure;
+mod fault_log;
 mod inspect;
 mod kernel_name;
 mod launch;

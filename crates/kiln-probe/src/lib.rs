@@ -44,7 +44,7 @@ pub use platform::{Listing, Platform};
 pub use process_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use retry_cell::RetryCell;
 pub use selection::{Selection, best_by, no_working, ranked};
-pub use simulator_faults::FAULTS_VARIABLE;
+pub use simulator_faults::{FAULT_LOG_VARIABLE, FAULTS_VARIABLE};
 #[cfg(feature = "sim")]
 pub use simulator_platform::{ProcessMachine, SimulatorPlatform, simulated_device};
 pub use simulator_seed::SEED_VARIABLE;

@@ -12,7 +12,7 @@ use kiln_sim::{FaultPlan, Machine, MachineConfig, PtxEngine};
 use crate::devices::DeviceSummary;
 use crate::error::{ProbeError, Result};
 use crate::platform::{Listing, Platform};
-use crate::simulator_faults::FAULTS_VARIABLE;
+use crate::simulator_faults::{FAULT_LOG_VARIABLE, FAULTS_VARIABLE};
 use crate::simulator_seed::SEED_VARIABLE;
 
 /// The devices of a simulated machine.
@@ -119,7 +119,9 @@ fn machine_with(seed: u64) -> Result<Machine> {
     let faults = faults(std::env::var_os(FAULTS_VARIABLE).as_deref())?;
     let is_first = !IS_PLANNED.swap(true, Ordering::Relaxed);
     let faults = if is_first { faults } else { FaultPlan::none() };
-    Ok(Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())).faults(faults)))
+    let mut config = MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())).faults(faults);
+    config.fault_log = std::env::var_os(FAULT_LOG_VARIABLE).filter(|file| !file.is_empty()).map(Into::into);
+    Ok(Machine::new(config))
 }
 
 fn seed(variable: Option<&OsStr>) -> Result<u64> {

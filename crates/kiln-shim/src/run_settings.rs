@@ -62,6 +62,11 @@ pub(crate) fn faults() -> FaultPlan {
     plan.and_then(|plan| plan.parse().ok()).unwrap_or_default()
 }
 
+/// Where it is written which of these have come.
+pub(crate) fn fault_log() -> Option<PathBuf> {
+    folder().map(|folder| folder.join("faults-come"))
+}
+
 /// Whether what may be a mistake is a finding.
 pub(crate) fn is_strict() -> bool {
     number("KILN_EXEC_STRICT") == Some(1)

@@ -105,7 +105,15 @@ pub enum PlannedFault {
 impl PlannedFault {
     /// Whether it comes to the link between two devices, and so needs another one.
     pub fn is_of_a_link(&self) -> bool {
-        matches!(self, Self::LinkCut { .. } | Self::SlowLink { .. })
+        self.other_device().is_some()
+    }
+
+    /// The device at the other end, for a fault that comes to the link between two.
+    pub fn other_device(&self) -> Option<u32> {
+        match self {
+            Self::LinkCut { to, .. } | Self::SlowLink { to, .. } => Some(*to),
+            _ => None,
+        }
     }
 }
 

@@ -63,6 +63,34 @@ impl FromStr for FaultPlan {
     }
 }
 
+/// As it is [read](str::parse), with commas between the faults. What the loader's log says of an image is not in it.
+impl fmt::Display for FaultPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (device, fault)) in self.faults.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(f, "{comma}{device}:{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+/// As in the text of a plan, without the device.
+impl fmt::Display for PlannedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfMemory { allocation } => write!(f, "oom@{allocation}"),
+            Self::Sticky { launch, code } => write!(f, "fault@{launch}={}", code.0),
+            Self::Hang { launch } => write!(f, "hang@{launch}"),
+            Self::LostAtCall { call, code } => write!(f, "lost@{call}={}", code.0),
+            Self::LostAt { time, code } => write!(f, "lost@{}ns={}", time.as_nanos(), code.0),
+            Self::SlowCopies { factor } => write!(f, "slow-copies@{factor}"),
+            Self::LinkCut { to, transfer } => write!(f, "cut-{to}@{transfer}"),
+            Self::SlowLink { to, factor } => write!(f, "slow-{to}@{factor}"),
+            Self::LoadFails { load, code, .. } => write!(f, "load@{load}={}", code.0),
+        }
+    }
+}
+
 fn read(fault: &str) -> Result<(u32, PlannedFault), String> {
     let (device, rest) = match fault.split_once(':') {
         None => (0, fault),
@@ -171,7 +199,9 @@ mod tests {
             ("slow-2@8", (0, PlannedFault::SlowLink { to: 2, factor: 8 })),
         ];
         for (text, fault) in &forms {
-            assert_eq!(text.parse(), Ok(FaultPlan { faults: vec![fault.clone()] }), "{text}");
+            let plan = FaultPlan { faults: vec![fault.clone()] };
+            assert_eq!(text.parse(), Ok(plan.clone()), "{text}");
+            assert_eq!(plan.to_string().parse(), Ok(plan), "{text}");
         }
         let all: Vec<&str> = forms.iter().map(|(text, _)| *text).collect();
         for between in [",", " ", ", "] {

@@ -135,6 +135,7 @@ mod links;
 mod machine;
 mod machine_config;
 mod memory;
+mod planned_faults;
 mod report;
 mod run_log;
 mod schedule;

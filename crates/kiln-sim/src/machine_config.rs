@@ -1,6 +1,7 @@
 //! `MachineConfig`: seed, devices, checks and limits of a simulated machine.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub struct MachineConfig {
     pub engine: Option<Arc<dyn CodeEngine>>,
     /// What goes wrong.
     pub faults: FaultPlan,
+    /// A file to which the machine writes each planned fault that comes, by its place in the plan, counted from 0, with a line for each. What cannot be written is left out.
+    pub fault_log: Option<PathBuf>,
     /// What is looked at.
     pub checks: SimChecks,
     /// How long things take.
@@ -170,6 +173,7 @@ impl MachineConfig {
             libraries: Vec::new(),
             engine: None,
             faults: FaultPlan::none(),
+            fault_log: None,
             checks: SimChecks::default(),
             costs: Costs::default(),
             links: Links::default(),

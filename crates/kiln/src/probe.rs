@@ -32,9 +32,9 @@
 #[cfg(feature = "sim")]
 pub use kiln_probe::SimulatorPlatform;
 pub use kiln_probe::{
-    Absence, Availability, CudaAbsence, CudaPlatform, DeviceEntry, DeviceSummary, Devices, FAULTS_VARIABLE,
-    Listing, POLICY_VARIABLE, Platform, Policy, ProbeError, Result, SEED_VARIABLE, Selection, UnknownPolicy,
-    best_by, split_by_weight,
+    Absence, Availability, CudaAbsence, CudaPlatform, DeviceEntry, DeviceSummary, Devices,
+    FAULT_LOG_VARIABLE, FAULTS_VARIABLE, Listing, POLICY_VARIABLE, Platform, Policy, ProbeError, Result,
+    SEED_VARIABLE, Selection, UnknownPolicy, best_by, split_by_weight,
 };
 pub use kiln_runtime::backend::{probe_backend, probe_backend_on, probe_backend_with_compile};
 #[cfg(feature = "sim")]

@@ -1,11 +1,14 @@
 //! What goes wrong on the simulated devices of ranks, as a user plans it.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use kiln::probe::FAULTS_VARIABLE;
+use kiln::probe::{FAULT_LOG_VARIABLE, FAULTS_VARIABLE};
 use kiln_sim::{FaultPlan, FaultPlanError};
 
+use crate::console::complain;
 use crate::failure::Failure;
+use crate::fault_log::{self, NOT_COME};
 use crate::plural::counted;
 
 /// Faults of ranks, each as text without its rank: what stands before the colon of a fault is a rank and no device.
@@ -54,6 +57,30 @@ impl RankFaults {
         let own: Vec<&str> = own.map(|(_, fault)| fault.as_str()).collect();
         (FAULTS_VARIABLE, own.join(","))
     }
+
+    /// Where the first process of a rank writes which of its faults have come.
+    pub(super) fn log_variable(rank: u32, folder: &Path) -> (&'static str, String) {
+        (FAULT_LOG_VARIABLE, log_file(rank, folder).to_string_lossy().into_owned())
+    }
+
+    /// Names the faults that have not come, if there are any.
+    pub(super) fn report(&self, folder: &Path) {
+        let mut left = Vec::new();
+        for (at, (rank, fault)) in self.0.iter().enumerate() {
+            // A rank counts its own.
+            let place = self.0[..at].iter().filter(|(of, _)| of == rank).count();
+            if !fault_log::read(&log_file(*rank, folder)).contains(&place) {
+                left.push(format!("{rank}:{fault}"));
+            }
+        }
+        if !left.is_empty() {
+            complain(format_args!("kiln launch: {NOT_COME}{}", left.join(",")));
+        }
+    }
+}
+
+fn log_file(rank: u32, folder: &Path) -> PathBuf {
+    folder.join(format!("faults-{rank}"))
 }
 
 #[cfg(test)]

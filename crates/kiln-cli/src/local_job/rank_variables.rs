@@ -49,6 +49,8 @@ impl JobVariables {
         variables.extend(ends.map(|file| ("KILN_RANK_ENDS_FILE", file)));
         variables.extend(self.seed.map(|seed| (SEED_VARIABLE, seed.to_string())));
         variables.extend(self.faults.as_ref().map(|faults| faults.variable(rank, restarts)));
+        let log = self.faults.as_ref().and(self.folder.as_ref()).filter(|_| restarts == 0);
+        variables.extend(log.map(|folder| RankFaults::log_variable(rank, folder.path())));
         variables.extend(self.findings.iter().flat_map(|findings| findings.variables(rank)));
         variables
             .extend(self.visible_devices.iter().map(|devices| ("CUDA_VISIBLE_DEVICES", devices.clone())));

@@ -115,6 +115,7 @@ fn the_device_of_the_rank_that_a_plan_names_is_lost_and_the_others_are_told() {
         assert!(!all.contains("kiln-group/src"), "a line of kiln is told: {all}");
         assert!(outcome.stderr.contains(&format!("rank {rank} failed first with exit status 7")), "{all}");
         assert!(!outcome.stderr.contains(" found: "), "what was planned is no finding: {all}");
+        assert!(!outcome.stderr.contains("did not come"), "it came: {all}");
     }
 }
 
@@ -128,8 +129,10 @@ fn a_fault_that_loses_no_device_is_told_by_the_rank_that_has_it() {
         let own = "own device: rank 2: ";
         assert!(has_line(&outcome, 2, own) && all.contains("the fault plan lets this image fail"), "{all}");
     }
-    let slow = planned("1:slow-copies@8,0:oom@100000");
+    let slow = planned("0:oom@100000,1:slow-copies@8,0:oom@100001,0:slow-copies@2,1:lost@9s=719");
     assert_eq!(slow.code, Some(0), "{}{}", slow.stdout, slow.stderr);
+    let left = "kiln launch: planned, and did not come: 0:oom@100000,0:oom@100001,1:lost@9s=719\n";
+    assert!(slow.stderr.contains(left), "{}", slow.stderr);
     assert!((0..3).all(|rank| has_line(&slow, rank, "nothing went wrong")), "{}", slow.stdout);
 }
 

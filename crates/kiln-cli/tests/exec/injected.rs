@@ -19,6 +19,10 @@ fn a_program_is_told_of_the_faults_that_were_planned() {
         // What was planned is no mistake of the program.
         let told = text(&output.stderr);
         assert!(output.status.code() == Some(0) && !told.contains("finding"), "{plan}: {told}");
+        // What did not come is named.
+        let left =
+            told.lines().find_map(|line| line.strip_prefix("kiln exec: note: planned, and did not come: "));
+        assert_eq!(left, plan.starts_with("oom@100").then_some("0:oom@100"), "{plan}: {told}");
         // Without the plan the program sees none.
         let output = kiln(&[], &program, &[case]);
         assert_eq!(output.status.code(), Some(1), "{plan}");
@@ -26,6 +30,8 @@ fn a_program_is_told_of_the_faults_that_were_planned() {
     // It is counted by device.
     let output = kiln(&["--devices", "2", "--fault", "1:oom@2"], &program, &["memory"]);
     assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.contains("planned, and did not come: 1:oom@2"), "{told}");
 }
 
 #[test]
@@ -34,6 +40,9 @@ fn a_plan_that_is_none_is_told_before_the_program_starts() {
         (&["--fault", "oom"][..], "`oom` is no fault"),
         (&["--fault", "flood@1"], "slow-copies@FACTOR"),
         (&["--fault", "1:oom@1"], "the program sees 1"),
+        (&["--devices", "2", "--fault", "9:cut-0@1"], "the plan is about device 9, and the program sees 2"),
+        (&["--devices", "2", "--fault", "0:cut-9@1"], "the plan is about device 9, and the program sees 2"),
+        (&["--fault", "0:slow-1@3"], "the plan is about device 1, and the program sees 1"),
         (&["--fault", "oom@1", "--isolate"], "in the program's own process"),
         (&["--fault", "oom@1", "--device", "cuda"], "in the program's own process"),
         (&["--check", "races", "--isolate"], "in the program's own process"),

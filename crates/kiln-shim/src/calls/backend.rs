@@ -185,6 +185,7 @@ fn simulated() -> Answer<(Backend, Vec<OpenedDevice>)> {
     let mut config = MachineConfig::seeded(run_settings::seed()).engine(Arc::new(engine));
     config = config.checks(run_settings::checks()).faults(run_settings::faults());
     config = config.library(host_callbacks::library()).library(value_kernels::library());
+    config.fault_log = run_settings::fault_log();
     config.limits.findings = FINDINGS;
     config.limits.trace_bytes = 0;
     // They are taken whenever the program waits.

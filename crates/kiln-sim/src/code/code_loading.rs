@@ -231,7 +231,7 @@ impl State {
         let counts = &mut self.device(device).counts;
         counts.loads += 1;
         let number = counts.loads;
-        let planned = self.faults.of(device).find_map(|fault| match fault {
+        let planned = self.faults.meet(device, |fault| match fault {
             PlannedFault::LoadFails { load, code, log } if *load == number => Some((*code, log.clone())),
             _ => None,
         });

@@ -75,7 +75,7 @@ impl State {
             Some(link) => link.copy_ns(bytes),
             None => self.costs.link(bytes),
         };
-        ns.saturating_mul(self.faults.link_factor(one, other))
+        ns.saturating_mul(self.faults.plan().link_factor(one, other))
     }
 }
 

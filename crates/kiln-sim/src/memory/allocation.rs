@@ -167,11 +167,14 @@ impl State {
         let state = self.device(device);
         state.counts.allocations += 1;
         let (number, free_bytes) = (state.counts.allocations, state.free_bytes());
-        let planned = self
-            .faults
-            .of(device)
-            .any(|fault| matches!(fault, PlannedFault::OutOfMemory { allocation } if *allocation == number));
-        if planned { Err(Error::out_of_memory(call, bytes, Some(free_bytes))) } else { Ok(()) }
+        let planned = self.faults.meet(device, |fault| match fault {
+            PlannedFault::OutOfMemory { allocation } if *allocation == number => Some(()),
+            _ => None,
+        });
+        match planned {
+            Some(()) => Err(Error::out_of_memory(call, bytes, Some(free_bytes))),
+            None => Ok(()),
+        }
     }
 
     fn room(&self, device: u32, room: DeviceRoom) -> u64 {

@@ -11,7 +11,7 @@ use crate::check::finding::FindingKind;
 use crate::check::vector_clock::Lane;
 use crate::code::kernel::Others;
 use crate::device::objects::{Objects, Origin};
-use crate::fault_plan::PlannedFault;
+use crate::fault_plan::{FaultPlan, PlannedFault};
 use crate::machine_config::{MachineConfig, Mode};
 use crate::report::SimReport;
 use crate::schedule::machine_state::State;
@@ -98,7 +98,7 @@ impl Core {
         let counts = &mut state.device(device).counts;
         counts.calls += 1;
         let number = counts.calls;
-        let planned = state.faults.of(device).find_map(|fault| match fault {
+        let planned = state.faults.meet(device, |fault| match fault {
             PlannedFault::LostAtCall { call, code } if *call == number => Some(*code),
             _ => None,
         });
@@ -307,6 +307,7 @@ impl Core {
             dropped: state.journal.dropped(),
             commands: state.journal.commands,
             mode: self.config.mode.clone(),
+            faults_to_come: FaultPlan { faults: state.faults.to_come() },
         }
     }
 

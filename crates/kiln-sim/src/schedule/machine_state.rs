@@ -14,12 +14,13 @@ use crate::code::launch_readiness::LaunchReadiness;
 use crate::collective::collective_launch::CollectiveRun;
 use crate::collective::communicators::Communicators;
 use crate::device::objects::HostMemory;
-use crate::fault_plan::{FaultPlan, PlannedFault};
+use crate::fault_plan::PlannedFault;
 use crate::links::Links;
 use crate::machine_config::{MachineConfig, Mode, SimChecks};
 use crate::memory::address_map::{AddressMap, Graveyard};
 use crate::memory::address_space::AddressSpace;
 use crate::memory::heap_block_table::PartTable;
+use crate::planned_faults::PlannedFaults;
 use crate::run_log::Journal;
 use crate::schedule::cost_model::Costs;
 use crate::schedule::host_functions::HostFunctions;
@@ -51,7 +52,7 @@ pub(crate) struct State {
     pub(crate) costs: Costs,
     /// How much has passed the links of two devices, the smaller ordinal first, as the plan of faults counts it.
     pub(crate) link_transfers: BTreeMap<(u32, u32), u64>,
-    pub(crate) faults: FaultPlan,
+    pub(crate) faults: PlannedFaults,
     pub(crate) links: Links,
     pub(crate) communicators: Communicators,
     pub(crate) host_functions: HostFunctions,
@@ -173,7 +174,7 @@ impl State {
             stop: false,
             checks: config.checks,
             costs: config.costs.clone(),
-            faults: config.faults.clone(),
+            faults: PlannedFaults::new(config.faults.clone(), config.fault_log.clone()),
             link_transfers: BTreeMap::new(),
             links: config.links.clone(),
             communicators: Communicators::default(),
@@ -359,7 +360,7 @@ impl State {
     /// The planned loss that is due at this time, if any.
     pub(crate) fn meet_planned_loss(&mut self, device: u32) {
         let now_ns = u128::from(self.now_ns);
-        let due = self.faults.of(device).find_map(|fault| match fault {
+        let due = self.faults.meet(device, |fault| match fault {
             PlannedFault::LostAt { time, code } if time.as_nanos() <= now_ns => Some(*code),
             _ => None,
         });

@@ -24,7 +24,7 @@ impl State {
         for neighbour in self.ring_neighbours(ready, device) {
             // Both ranks come by: the one that is lost with the link counts.
             let is_cut = |(lost, to, _): (u32, u32, u64)| (lost, to) == (device, neighbour);
-            let is_lost = self.faults.cut_links().any(is_cut);
+            let is_lost = self.faults.plan().cut_links().any(is_cut);
             match is_lost {
                 true => self.pass_link((device, neighbour), mark),
                 false => self.tell_slow_link((device, neighbour)),
@@ -52,7 +52,7 @@ impl State {
 
     /// Says that a link is slow as planned, once.
     fn tell_slow_link(&mut self, (one, other): (u32, u32)) {
-        let factor = self.faults.link_factor(one, other);
+        let factor = self.faults.meet_slow_link(one, other);
         let pair = (one.min(other), one.max(other));
         if factor == 1 || self.link_transfers.contains_key(&pair) {
             return;
@@ -72,11 +72,7 @@ impl State {
         let passed = self.link_transfers.entry(pair).or_default();
         *passed += 1;
         let passed = *passed;
-        let is_cut = |(lost, to, transfer): &(u32, u32, u64)| {
-            (*lost.min(to), *lost.max(to)) == pair && *transfer == passed
-        };
-        let cut = self.faults.cut_links().find(is_cut);
-        if let Some((lost, to, transfer)) = cut {
+        if let Some((lost, to, transfer)) = self.faults.meet_cut_link(pair, passed) {
             let detail =
                 format!("the link to device {to} is cut, as planned for transfer {transfer} over it");
             let actor = Some(&mark.actor).filter(|actor| actor.device == lost);

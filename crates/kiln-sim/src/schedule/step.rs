@@ -156,20 +156,23 @@ impl State {
         };
         let (alone, footprint) = (parallelism == 1, task.footprint.clone());
         let view = MemoryView::new(map, alone, checks_undefined.then_some(mark.order), footprint);
-        for fault in self.faults.clone().of(device) {
-            match fault {
-                PlannedFault::Sticky { launch, code } if *launch == number => {
-                    let loss = Loss { code: *code, detail: format!("as planned for launch {number}") };
-                    self.lose(device, loss, Some(&mark.actor));
-                    self.stop_running(ready.lane);
-                    return None;
-                }
-                PlannedFault::Hang { launch } if *launch == number => {
-                    self.hang(ready.lane, mark, None);
-                    return None;
-                }
-                _ => {}
+        let planned = self.faults.meet(device, |fault| match fault {
+            PlannedFault::Sticky { launch, code } if *launch == number => Some(Some(*code)),
+            PlannedFault::Hang { launch } if *launch == number => Some(None),
+            _ => None,
+        });
+        match planned {
+            Some(Some(code)) => {
+                let loss = Loss { code, detail: format!("as planned for launch {number}") };
+                self.lose(device, loss, Some(&mark.actor));
+                self.stop_running(ready.lane);
+                return None;
             }
+            Some(None) => {
+                self.hang(ready.lane, mark, None);
+                return None;
+            }
+            None => {}
         }
         if matches!(exchange, Some(Exchange::Arrive)) && self.collective_passes_links(ready, device, mark) {
             self.stop_running(ready.lane);

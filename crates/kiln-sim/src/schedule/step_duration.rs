@@ -63,11 +63,11 @@ impl State {
                     (End::Device { device: from, .. }, End::Device { device: to, .. }) if from != to => {
                         let link = self.links.link(*from, *to);
                         let link_ns = link.map_or_else(|| costs.link(*bytes), |link| link.copy_ns(*bytes));
-                        (link_ns.saturating_mul(self.faults.link_factor(*from, *to)), None)
+                        (link_ns.saturating_mul(self.faults.plan().link_factor(*from, *to)), None)
                     }
                     _ => (costs.inside(costs.copy_ns, *bytes), None),
                 };
-                Cost { duration_ns: duration_ns.saturating_mul(self.faults.copy_factor(device)), engine }
+                Cost { duration_ns: duration_ns.saturating_mul(self.faults.meet_slow_copy(device)), engine }
             }
             Task::Fill { pattern, count, .. } => {
                 let bytes = pattern.bytes().saturating_mul(*count);

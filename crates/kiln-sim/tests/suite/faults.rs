@@ -192,3 +192,22 @@ fn a_fault_on_one_device_leaves_the_other_alone() {
     good.launch(0, Kernel::Spin, &[1]).unwrap();
     good.close();
 }
+
+#[test]
+fn planned_faults_that_did_not_come_are_in_the_report_and_those_that_came_in_the_file() {
+    let file = std::env::temp_dir().join(format!("kiln-fault-log-{}", std::process::id()));
+    let mut config = config(0).faults("oom@9,oom@2,load@1,slow-copies@3,1:hang@1,9:cut-0@1".parse().unwrap());
+    config.fault_log = Some(file.clone());
+    let machine = Machine::new(config);
+    let device = machine.device(0).unwrap();
+    device.load(&Image::HostKernels("rig")).unwrap_err();
+    let block = device.allocate(MemoryRequest::Direct { bytes: 64 }).unwrap();
+    assert!(device.allocate(MemoryRequest::Direct { bytes: 64 }).unwrap_err().is_oom());
+    device.free(block.id, None).unwrap();
+    let report = machine.finish();
+    let left = "0:oom@9,0:slow-copies@3,1:hang@1,9:cut-0@1";
+    assert!(report.is_clean() && report.faults_to_come.to_string() == left, "{report}");
+    assert!(report.to_string().ends_with(&format!("planned, and did not come: {left}")), "{report}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "2\n1\n");
+    std::fs::remove_file(&file).unwrap();
+}

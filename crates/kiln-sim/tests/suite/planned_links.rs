@@ -40,6 +40,7 @@ fn the_device_of_a_link_that_is_cut_is_lost_with_that_transfer() {
     );
     // The others go on.
     assert!(copies(&machine, 2, 5).1.is_none());
+    assert!(machine.finish().faults_to_come.faults.is_empty());
 }
 
 #[test]
