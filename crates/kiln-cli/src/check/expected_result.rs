@@ -40,6 +40,11 @@ impl ExpectSpec {
     }
 }
 
+/// A shape without the dimensions of one element, which move nothing.
+fn without_ones(shape: &[u64]) -> Vec<u64> {
+    shape.iter().copied().filter(|size| *size != 1).collect()
+}
+
 impl ExpectedResult {
     /// Reads the files. Each is of an argument that the kernel writes.
     pub(super) fn read(specs: &[ExpectSpec], plan: &Plan) -> Result<Vec<Self>, Failure> {
@@ -68,6 +73,15 @@ impl ExpectedResult {
                 let [has, wanted] = [array.elements(), written.array.elements()];
                 let why = format!("it has {}, and the argument has {wanted}", counted(has, "element"));
                 return refuse(why, "save an array of that length");
+            }
+            // A result has the shape of the file it was read from, and no shape if the command made it.
+            let [has, wanted] = [&array.shape, &written.array.shape].map(|shape| without_ones(shape));
+            if has.len() > 1 && wanted.len() > 1 && has != wanted {
+                let why = format!(
+                    "its shape is {:?}, and that of the argument {:?}",
+                    array.shape, written.array.shape
+                );
+                return refuse(why, "save it with that shape, or flat");
             }
             all.push(Self { argument: *argument, file: file.clone(), array });
         }

@@ -224,3 +224,29 @@ fn orders_may_differ_by_the_tolerance() {
     let wrong = sum(&["--tolerance", "1e-5", "--expect", &wrong]);
     assert_eq!((wrong.code, kinds(&wrong)), (Some(5), vec![json!("unexpected")]), "{}", wrong.stdout);
 }
+
+#[test]
+fn a_file_of_another_shape_is_no_expected_result() {
+    let folder = Folder::new();
+    let file = folder.write("saxpy.kir", SAXPY);
+    let ones = [1.0_f32; 6];
+    let x = format!("in:{}", folder.floats("x.npy", &[0.0; 6]));
+    let y = format!("inout:{}", folder.floats_2d("y.npy", &ones, [2, 3]));
+    let expected = |name: &str, path: String| {
+        let words =
+            ["check", &file, "--arg", &x, "--arg", &y, "--arg", "f32:2", "--expect", &format!("1={path}")];
+        let outcome = run(without_driver(&words));
+        (outcome.code, format!("{name}: {}{}", outcome.stdout, outcome.stderr))
+    };
+    let (code, told) = expected("transposed", folder.floats_2d("t.npy", &ones, [3, 2]));
+    assert!(
+        code == Some(2) && told.contains("its shape is [3, 2], and that of the argument [2, 3]"),
+        "{told}"
+    );
+    for (name, path) in
+        [("same", folder.floats_2d("s.npy", &ones, [2, 3])), ("flat", folder.floats("f.npy", &ones))]
+    {
+        let (code, told) = expected(name, path);
+        assert_eq!(code, Some(0), "{told}");
+    }
+}
