@@ -4,7 +4,9 @@ use std::panic::Location;
 
 use kiln_driver::CallingLine;
 use kiln_operation::{CollectiveKind, CollectiveStep, OperandEffect};
-use kiln_runtime::internal::{CollectiveLabel, RecordedMoment, as_collective, called_from, is_same_runtime};
+use kiln_runtime::internal::{
+    CollectiveLabel, RecordedMoment, as_collective, called_from, is_same_runtime, mark_earlier_work,
+};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -106,6 +108,8 @@ impl<'a> CollectiveCall<'a> {
         describe(&mut launch, function, parts);
         let _collective = as_collective(communicator.runtime(), || labelled(communicator, parts));
         let _line = CallingLine::enter(caller);
+        // The collective waits for other ranks, and they may wait for what this rank does once earlier work is done.
+        mark_earlier_work(&launch);
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the collective ends: when all ranks
         // have called it, or by the deadline of the communicator.
         match unsafe { launch.submit() } {

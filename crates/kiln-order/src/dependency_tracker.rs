@@ -243,6 +243,19 @@ impl DependencyTracker {
         self.point(&*self.state(stamp.stream)?, stamp.number)
     }
 
+    /// Makes sure that what a stream has can be waited for without what is queued behind it, unless the host waited for it already: records an event there, if none stands there. For the sake of
+    /// work that may wait for long, such as a collective for other ranks.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn mark_end(&self, state: &StreamState) -> Result<(), Error> {
+        let end = Stamp { stream: state.key, number: state.submitted() };
+        if end.number == 0 || self.host.covers(end) {
+            return Ok(());
+        }
+        self.with_point(state, end.number, |_| Ok(()))
+    }
+
     /// An event for foreign code that signals and waits.
     ///
     /// # Errors

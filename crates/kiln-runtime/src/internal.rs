@@ -15,7 +15,7 @@ pub use crate::findings::finding_file::{FINDINGS_FILE_VARIABLE, note_finding};
 pub use crate::findings::named_call::CallScope;
 pub use crate::graph::recorded_work::RecordedWork;
 pub use crate::launch::byte_arguments::pass_bytes;
-pub use crate::launch::called_launch::submit_called_at;
+pub use crate::launch::called_launch::{mark_earlier_work, submit_called_at};
 pub use crate::launch::library_launch::submit_in_call;
 pub use crate::launch::module::on_last_drop;
 pub use crate::recovery::expendable_buffers::mark_workspace;

@@ -28,6 +28,7 @@ mod compared_calls;
 mod copies;
 mod cut_links;
 mod dropped_ranks;
+mod earlier_work;
 mod ended_work;
 mod few_descriptors;
 mod first_causes;

@@ -20,3 +20,8 @@ pub unsafe fn submit_called_at(launch: &mut Launch<'_>, line: &'static Location<
     // SAFETY: the caller says what this asks.
     unsafe { launch.submit_counted(line, (labelled, StreamState::note_launch)) }
 }
+
+/// Lets earlier work of the launch's stream be waited for without the launch, which waits for something else itself.
+pub fn mark_earlier_work(launch: &Launch<'_>) {
+    launch.mark_earlier_work();
+}

@@ -12,6 +12,9 @@ use crate::error::{Error, Misuse, Result};
 
 /// A submission. It can be polled, waited for, or ignored; after a fault every call returns it.
 ///
+/// A wait may also be one for work that was queued behind it on the same stream before the wait began, because events are recorded when they are
+/// needed (`RuntimeConfig::recording`). It is never one for a collective that was submitted behind it, since that waits for other ranks.
+///
 /// What a host waited for needs no event any more: later work of any stream is ordered after it for free. A ticket does not hold the
 /// runtime. A runtime waits for its work when it ends, and its tickets are done then; where it could not, they say why.
 ///
