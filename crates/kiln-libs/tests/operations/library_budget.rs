@@ -131,6 +131,19 @@ fn a_workspace_is_kept_for_the_next_call_until_its_handle_is_dropped() {
 }
 
 #[test]
+fn a_kept_workspace_that_is_too_small_is_replaced() {
+    on_each_device("a_kept_workspace_that_is_too_small_is_replaced", |gpu| {
+        let (fft, before) = (Fft::new(gpu), held(gpu));
+        let small = transform(gpu, &fft, 1000);
+        let kept = held(gpu) - before;
+        let large = transform(gpu, &fft, 2 * MIB);
+        assert!(large > small && large > kept, "{large} bytes after {small} of {kept} that are kept");
+        let kept = held(gpu) - before;
+        assert!((large..large + small + MIB).contains(&kept), "{kept} bytes are kept for {large}");
+    });
+}
+
+#[test]
 fn kept_workspaces_make_room_when_memory_is_short() {
     on_each_device("kept_workspaces_make_room_when_memory_is_short", |gpu| {
         let (fft, before) = (Fft::new(gpu), held(gpu));

@@ -266,8 +266,44 @@ fn the_order_that_a_call_asks_for_is_part_of_its_operation() {
         let vector = sparse.spmv(order, 1.0, &csr, &x, None, &y);
         let convolution = dnn.convolution(image(&a, 2), image(&b, 2), image(&c, 1)).determinism(order);
         for operation in [product.operation(), vector.operation(), convolution.operation()] {
-            let operation = operation.unwrap().to_string();
-            assert!(operation.split(' ').any(|word| word == text), "{operation} has no {text}");
+            has_word(operation, text);
         }
     }
+}
+
+#[track_caller]
+fn has_word(operation: kiln_libs::Result<kiln_libs::operation::Operation>, wanted: &str) {
+    let operation = operation.unwrap().to_string();
+    assert!(operation.split(' ').any(|word| word == wanted), "{operation} has no {wanted}");
+}
+
+/// The same of what else a simulated device computes alike: how products are computed, and how much workspace there may be.
+#[test]
+fn the_precision_and_the_workspace_that_a_call_asks_for_are_part_of_its_operation() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (blas, dnn) = (Blas::new(&gpu), Dnn::new(&gpu));
+    let [a, b, c] = [(); 3].map(|()| gpu.zeros::<f32>(4).unwrap());
+    let square = |buffer| Matrix::new(buffer, 2, 2);
+    let image = |buffer, size| Tensor::new(buffer, [1, 1, size, size]);
+    let product = || blas.matmul(square(&a), square(&b), square(&c));
+    let convolution = || dnn.convolution(image(&a, 2), image(&b, 2), image(&c, 1));
+    has_word(product().operation(), "math=ieee");
+    has_word(convolution().operation(), "math=ieee");
+    has_word(product().math(Math::Tf32).operation(), "math=tf32");
+    has_word(product().math(Math::Bf16x9).operation(), "math=bf16x9");
+    has_word(convolution().math(Math::Tf32).operation(), "math=tf32");
+    let halves = [(); 3].map(|()| gpu.zeros::<f16>(4).unwrap());
+    let [x, y, z] = halves.each_ref().map(|buffer| Matrix::new(buffer, 2, 2));
+    has_word(blas.matmul(x, y, z).math(Math::F16).operation(), "math=f16");
+    for bytes in [0, 12_345, 1 << 40] {
+        let wanted = format!("workspace={bytes}");
+        has_word(product().workspace_limit_bytes(bytes).operation(), &wanted);
+        has_word(convolution().workspace_limit_bytes(bytes).operation(), &wanted);
+    }
+    let heads = [(); 4].map(|()| gpu.zeros::<f16>(64).unwrap());
+    let [q, k, v, o] = heads.each_ref().map(|buffer| AttentionTensor::new(buffer, [1, 1, 1, 64]));
+    let attention = || dnn.attention(q, k, v, o);
+    has_word(attention().determinism(Determinism::RunToRun).operation(), "order=run_to_run");
+    has_word(attention().determinism(Determinism::Any).operation(), "order=any");
+    has_word(attention().workspace_limit_bytes(77).operation(), "workspace=77");
 }

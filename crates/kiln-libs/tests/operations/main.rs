@@ -49,6 +49,7 @@ mod named_sizes;
 mod not_finite;
 mod numbers;
 mod numbers_by_value;
+mod one_handle;
 mod parameter_names;
 mod prepared_products;
 mod prepared_refusals;
@@ -90,6 +91,7 @@ mod stored;
 mod triangular;
 mod twin_bytes;
 mod vectors;
+mod warm_refusals;
 mod zero_alpha;
 mod zero_factors;
 
