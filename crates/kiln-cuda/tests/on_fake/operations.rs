@@ -131,6 +131,48 @@ on_machine! {
         assert!(bench.device.submit(bench.stream, &Command::Launch(launch(&axpy, &packed))).unwrap_err().is_refused());
     }
 
+    fn a_number_that_is_read_or_written_is_where_the_call_says() on with_cublas() => {
+        let bench = Bench::new();
+        let [x, y, result] = [(); 3].map(|()| bench.memory(400).address.0);
+        let workspace = bench.memory(4 << 20).address.0;
+        let submit = |text: &str, words: &[u64]| {
+            let module = bench.device.load(&Image::Library(text)).unwrap();
+            let function = bench.device.function(module, text.split(' ').next().unwrap()).unwrap();
+            let packed: Vec<u8> = words.iter().chain([&workspace]).flat_map(|word| word.to_le_bytes()).collect();
+            bench.device.submit(bench.stream, &Command::Launch(launch(&function, &packed))).unwrap();
+        };
+        let factor = 2.5_f64.to_bits();
+        submit("blas.dot element=f32 n=4 x_step=1 y_step=1", &[x, y, result]);
+        submit("blas.axpy element=f32 n=4 x_step=1 y_step=1", &[x, y, factor]);
+        submit("blas.nrm2 element=f32 n=4 x_step=1", &[x, result]);
+        submit("blas.scal element=f32 n=4 x_step=1", &[x, factor]);
+        submit("blas.asum element=f32 n=4 x_step=1", &[x, result]);
+        submit("blas.iamax element=f32 n=4 x_step=1", &[x, result]);
+        // A result lies in device memory, a factor in that of the host; the handle keeps what was set last.
+        assert_eq!(calls("cublasSetPointerMode"), ["1", "0", "1", "0", "1", "1"]);
+    }
+
+    fn an_operation_is_captured_when_it_is_loaded_so_that_no_launch_is_its_first_use() on {
+        Machine::fake_with_capture().with_library("KILN_CUBLAS", include_str!("libcublas/cublas.c"))
+    } => {
+        let bench = Bench::new();
+        let module = bench.device.load(&Image::Library("blas.scal element=f32 n=4 x_step=1")).unwrap();
+        let counts = || ["cuStreamBeginCapture_v2", "cublasSscal_v2_64", "cuGraphLaunch"].map(|name| calls(name).len());
+        assert_eq!(counts(), [1, 1, 0], "captured once, and not run");
+        let scal = bench.device.function(module, "blas.scal").unwrap();
+        let workspace = bench.memory(scal.attributes.workspace_bytes).address.0;
+        let words = [bench.memory(16).address.0, 1.0_f64.to_bits(), workspace];
+        let packed: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bench.device.submit(bench.stream, &Command::Launch(launch(&scal, &packed))).unwrap();
+        assert_eq!(counts(), [1, 2, 0], "a launch on a stream is no capture");
+        let node = GraphNode { command: Command::Launch(launch(&scal, &packed)), after: &[] };
+        let graph = bench.device.build_graph(&[node]).unwrap();
+        assert_eq!(counts(), [2, 3, 0], "a node is captured");
+        bench.device.submit(bench.stream, &Command::Graph(graph)).unwrap();
+        bench.device.synchronize(bench.stream).unwrap();
+        assert_eq!(counts(), [2, 3, 1], "a replay is not");
+    }
+
     fn operations_on_matrices_get_their_arguments_in_order() on with_cublas() => {
         let bench = Bench::new();
         let [a, b, c] = [(); 3].map(|()| bench.memory(400).address.0);
