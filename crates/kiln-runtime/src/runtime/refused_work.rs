@@ -42,6 +42,8 @@ impl Inner {
         match error.kind() {
             ErrorKind::NotReady { .. } | ErrorKind::Stale(Stale::ShuttingDown) => error.within(request),
             _ if error.is_sticky() => self.told_of_loss(error).within(request),
+            // Another context takes the place of the lost one.
+            ErrorKind::Driver(lost) if lost.is_sticky() && lost.call() != request => error.within(request),
             _ => error,
         }
     }

@@ -128,7 +128,9 @@ fn run(
     let stamp = runtime.submit_as(lane, uses, label, |driver, stream| {
         let work = || {
             let mut worker = TransferWorker { runtime, driver, lane, stream, slots: Vec::new(), next: 0 };
-            let result = body(&mut worker);
+            // The program asked for a transfer, and not for the blocks and copies that it is made of.
+            let result = body(&mut worker)
+                .map_err(|error| if error.is_sticky() { error.seen_by(name) } else { error });
             used.lock().unwrap_or_else(PoisonError::into_inner).append(&mut worker.slots);
             result
         };

@@ -32,6 +32,7 @@ mod rig;
 mod script;
 mod table;
 mod tensor_maps;
+mod told_calls;
 mod truth;
 mod variables;
 mod waiters;
