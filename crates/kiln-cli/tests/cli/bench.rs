@@ -84,6 +84,25 @@ fn calls_of_libraries_are_measured_until_they_are_queued_and_until_they_are_done
 }
 
 #[test]
+fn figures_have_the_digits_that_mean_something() {
+    let outcome = run(without_driver(&["bench", "m4", "l1..l6", "--json", "--repeats", "3"]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let figures: Vec<&str> = outcome
+        .stdout
+        .lines()
+        .filter(|line| line.contains("\"p50\":") || line.contains("\"p99\":"))
+        .collect();
+    assert!(figures.len() >= 2 * 12, "{}", outcome.stdout);
+    for line in figures {
+        let number = line.trim().trim_end_matches(',').split_once(": ").unwrap().1;
+        let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+        let digits =
+            if whole == "0" { decimals.trim_start_matches('0').len() } else { whole.len() + decimals.len() };
+        assert!(decimals.len() <= 2 || digits <= 4, "{line}");
+    }
+}
+
+#[test]
 fn a_range_may_name_memory_and_calls() {
     let outcome = run(without_driver(&["bench", "m7..l1", "--json", "--repeats", "1"]));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
