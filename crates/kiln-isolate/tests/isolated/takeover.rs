@@ -188,6 +188,42 @@ fn a_standby_takes_over_and_is_replaced_itself() {
     scene.play(&device, 43);
 }
 
+/// Loading an operation opens a library and can take 100 ms: a standby has done it before it is needed.
+#[test]
+fn a_standby_has_the_operations_of_libraries_before_it_is_needed() {
+    let (config, told) = listening(rig::config().standby(true));
+    let device = IsolatedDevice::open(config).unwrap();
+    let standby = next_standby(&told);
+    let module = device.load(&Image::Library("blas.scal element=f32 n=4 x_step=1")).unwrap();
+    let scal = device.function(module, "blas.scal").unwrap();
+    let mut seen = None;
+    while seen != Some((1, 1)) {
+        match told.recv_timeout(Duration::from_secs(20)) {
+            Ok(WorkerEvent::Prepared { process, has }) if process == standby => {
+                seen = Some((has.modules, has.kernels));
+            }
+            Ok(_) => {}
+            Err(_) => panic!("the standby has {seen:?} modules and kernels"),
+        }
+    }
+    device.kill_worker();
+    assert!(device.take_over().unwrap().standby);
+    // The handles are those from before.
+    let (stream, x) =
+        (device.create_stream(NEW).unwrap(), device.allocate(MemoryRequest::Direct { bytes: 16 }).unwrap());
+    let three = Pattern::U32(3.0_f32.to_bits());
+    device.submit(stream, &Command::Fill { to: x.id.into(), pattern: three, count: 4 }).unwrap();
+    let words = [x.address.0, 2.0_f64.to_bits()];
+    let packed: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    device.submit(stream, &rig::launch(&scal, &packed)).unwrap();
+    let host = device.allocate_host(16).unwrap();
+    device.download(stream, x.id.into(), &host, 16).unwrap();
+    device.synchronize(stream).unwrap();
+    let mut bytes = [0; 16];
+    assert!(host.read(0, &mut bytes));
+    assert_eq!(bytes, [6.0_f32.to_le_bytes(); 4].concat()[..]);
+}
+
 #[test]
 fn too_many_restarts_end_in_giving_up() {
     let policy = RestartPolicy { limit: 2, pause: Duration::ZERO, ..RestartPolicy::default() };

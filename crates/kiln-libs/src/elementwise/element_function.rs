@@ -28,9 +28,10 @@ pub enum ElementFunction {
     Sigmoid,
     /// `max(x, 0)`, and NaN of NaN. Its slope at 0 is 0.
     Relu,
-    /// `x / 2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`, as [`Activation::Gelu`](crate::blas::Activation::Gelu).
+    /// `x / 2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`, as [`Activation::Gelu`](crate::blas::Activation::Gelu). At infinities value and slope are the limits: 0 and 0 at
+    /// -∞, ∞ and 1 at ∞, where the formula is NaN. NaN stays NaN.
     Gelu,
-    /// `x / (1 + e⁻ˣ)`.
+    /// `x / (1 + e⁻ˣ)`. At infinities value and slope are the limits, as for [`Gelu`](Self::Gelu).
     Silu,
 }
 

@@ -95,7 +95,7 @@ impl Solve {
     ///
     /// [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix has NaN or infinities, or a zero on the diagonal of `R`
     /// ([`SolveFailure::Singular`](super::SolveFailure::Singular)). A matrix whose columns depend on each other but for rounding gives very large numbers: use
-    /// [`svd_batched`](Self::svd_batched) for those.
+    /// [`svd_batched`](Self::svd_batched) for those. `B` is not looked at: a NaN or an infinity in a column of it makes that column of `X` NaN, and is no failure; all others are as without it.
     ///
     /// ```
     /// use kiln::DeviceRuntime;

@@ -8,7 +8,7 @@ use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::Driver;
 use kiln_driver::call::{Answer, Call, CallKind};
 use kiln_driver::layer::{Counting, Layer, Layered};
-use kiln_libs::blas::{Activation, Blas, Matrix};
+use kiln_libs::blas::{Activation, Blas, Determinism, Math, Matrix};
 use kiln_libs::fft::Fft;
 use kiln_sim::{Machine, MachineConfig, SimChecks};
 
@@ -175,6 +175,32 @@ fn calls_with_different_shapes_take_turns_at_no_cost() {
     gpu.synchronize().unwrap();
     assert_eq!(rig.cost(all), (0, 40, 0));
     assert_eq!(c.download().unwrap()[..20], [4.0; 20]);
+}
+
+/// What a simulated device computes alike, and a library does not: the handle must not take one for the other.
+#[test]
+fn calls_that_ask_for_another_precision_or_order_load_another_operation() {
+    let rig = Rig::new();
+    let (gpu, blas) = (&rig.gpu, Blas::new(&rig.gpu));
+    let [a, b, c] = [1.0_f32; 3].map(|value| gpu.upload(&[value; 64]).unwrap());
+    let product = || {
+        let square = |buffer| Matrix::new(buffer, 8, 8);
+        blas.matmul(square(&a), square(&b), square(&c))
+    };
+    let all = || {
+        product().submit().unwrap();
+        product().determinism(Determinism::RunToRun).submit().unwrap();
+        product().math(Math::Tf32).submit().unwrap();
+        product().math(Math::Bf16x9).submit().unwrap();
+        product().math(Math::Tf32).determinism(Determinism::RunToRun).submit().unwrap();
+        product().workspace_limit_bytes(1 << 20).submit().unwrap();
+    };
+    let loads = || rig.driver.layer().counts().of(CallKind::Load);
+    let before = loads();
+    all();
+    assert_eq!(loads() - before, 6, "each is loaded");
+    all();
+    assert_eq!(loads() - before, 6, "once");
 }
 
 #[test]

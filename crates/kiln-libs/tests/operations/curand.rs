@@ -87,6 +87,24 @@ fn a_million_normal_numbers_are_curands_up_to_rounding() {
     }
 }
 
+/// What cuRAND gave, so that a machine without it holds the generator against it, too.
+const DIGESTS: [u64; 3] = [0x30b7_ab5a_c958_a95a, 0xd858_f601_0e4f_e273, 0xc026_0479_1a19_680c];
+
+fn digest(bits: impl Iterator<Item = u64>) -> u64 {
+    bits.fold(0xcbf2_9ce4_8422_2325, |hash, bits| (hash ^ bits).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[test]
+fn sixteen_million_numbers_of_each_kind_have_the_digests_of_curands() {
+    let (sequence, all) = (Philox::new(SEED), || 0..MANY as u64);
+    let found = [
+        digest(all().map(|at| u64::from(sequence.u32(at)))),
+        digest(all().map(|at| u64::from(sequence.f32(at).to_bits()))),
+        digest(all().map(|at| sequence.f64(at).to_bits())),
+    ];
+    assert_eq!(found, DIGESTS, "{found:#x?}");
+}
+
 #[test]
 fn sixteen_million_numbers_of_each_kind_are_curands() {
     let sequence = Philox::new(SEED);
@@ -98,4 +116,10 @@ fn sixteen_million_numbers_of_each_kind_are_curands() {
     assert!((0..).zip(&floats).all(|(at, float)| sequence.f32(at).to_bits() == float.to_bits()));
     let doubles: Vec<f64> = Generator::new(test).unwrap().fill("curandGenerateUniformDouble");
     assert!((0..).zip(&doubles).all(|(at, double)| sequence.f64(at).to_bits() == double.to_bits()));
+    let digests = [
+        digest(words.iter().map(|word| u64::from(*word))),
+        digest(floats.iter().map(|float| u64::from(float.to_bits()))),
+        digest(doubles.iter().map(|double| double.to_bits())),
+    ];
+    assert_eq!(digests, DIGESTS, "{digests:#x?}");
 }

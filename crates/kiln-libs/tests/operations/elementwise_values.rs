@@ -38,6 +38,38 @@ fn exact(function: ElementFunction, x: f64) -> (f64, f64) {
     }
 }
 
+fn at_infinities<T: TestNumber + ElementFloat>(gpu: &DeviceRuntime) {
+    let elements = Elementwise::new(gpu);
+    let numbers = [f64::NEG_INFINITY, f64::INFINITY, f64::NAN].map(T::from_number);
+    let x = gpu.upload(&numbers).unwrap();
+    let ones = gpu.upload(&[1.0; 3].map(T::from_number)).unwrap();
+    let (y, slopes) = (gpu.zeros::<T>(3).unwrap(), gpu.zeros::<T>(3).unwrap());
+    for function in
+        [ElementFunction::Silu, ElementFunction::Gelu, ElementFunction::Relu, ElementFunction::Sigmoid]
+    {
+        elements.apply(function, &x, &y).submit().unwrap();
+        elements.apply_backward(function, &x, &ones, &slopes).submit().unwrap();
+        let [found, found_slopes] = [&y, &slopes].map(|it| it.download().unwrap());
+        let is_sigmoid = function == ElementFunction::Sigmoid;
+        let (values, wanted_slopes) =
+            if is_sigmoid { ([0.0, 1.0], [0.0, 0.0]) } else { ([0.0, f64::INFINITY], [0.0, 1.0]) };
+        for (found, wanted) in [(found, values), (found_slopes, wanted_slopes)] {
+            assert_eq!([found[0].number(), found[1].number()], wanted, "{function:?}");
+            assert!(found[2].number().is_nan(), "{function:?} of NaN");
+        }
+    }
+}
+
+#[test]
+fn activations_at_infinities_are_their_limits_and_nan_stays() {
+    everywhere_and_in_workers("activations_at_infinities_are_their_limits_and_nan_stays", |gpu| {
+        at_infinities::<f32>(gpu);
+        at_infinities::<f64>(gpu);
+        at_infinities::<f16>(gpu);
+        at_infinities::<bf16>(gpu);
+    });
+}
+
 /// Whether a function has a value at a number that is not negative only.
 fn needs_positive(function: ElementFunction) -> bool {
     matches!(

@@ -8,6 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_libs::blas::{Blas, Diagonal, Matrix, Side, Triangle};
 use kiln_libs::dnn::{Dnn, Tensor};
 use kiln_libs::fft::Fft;
+use kiln_libs::prims::Primitives;
 use kiln_libs::solve::Solve;
 use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
 
@@ -236,6 +237,17 @@ fn missing_memory_for_zeros_is_told_of_the_call_alone() {
         assert!(error.runtime().is_some_and(kiln::Error::is_oom), "{call}: {text}");
         assert!(text.starts_with(&format!("{call}: heap: out of memory")), "{text}");
     }
+}
+
+#[test]
+fn temporary_memory_of_kernels_is_counted_for_primitives() {
+    let memory = MemoryConfig { limit_bytes: Some(BUDGET as u64), ..MemoryConfig::default() };
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(3), config).unwrap();
+    let keys = gpu.zeros::<u64>(5 * MIB).unwrap();
+    // The passes of a sort need as much again, which is not there.
+    let text = Primitives::new(&gpu).sort(&keys, &keys).submit().unwrap_err().to_string();
+    assert!(text.contains(&format!("of a limit of {BUDGET}")) && text.contains("primitives "), "{text}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kiln::graph::GraphBuilder;
-use kiln::recovery::{DeviceSpec, Phase, Process, Replay, Status};
+use kiln::recovery::{DeviceSpec, Keep, Phase, Process, Replay, Status};
 use kiln::{DeviceRuntime, Stream, Ticket};
 use kiln_libs::blas::{Blas, Diagonal, Matrix, Side, Triangle};
 use kiln_libs::dnn::{Dnn, Tensor};
@@ -388,6 +388,22 @@ fn a_graph_with_a_transform_is_replayed_after_its_worker_was_killed() {
 #[test]
 fn a_graph_with_a_sort_is_replayed_after_its_worker_was_killed() {
     sorts_after_a_kill(&in_worker(&DeviceSpec::simulated(11), process()));
+}
+
+/// A handle keeps the workspace of a stream for the next call. Where nothing outlives a worker, it is none for a call of the next.
+#[test]
+fn a_workspace_that_went_with_its_worker_is_not_used_again() {
+    let process = Process { on_loss: Keep::Nothing, ..process() };
+    let gpu = in_worker(&DeviceSpec::simulated(15), process);
+    let fft = Fft::new(&gpu);
+    for round in 0..3 {
+        let signal = gpu.upload(&[[1.0_f64, 0.0]; 8]).unwrap();
+        assert!(fft.transform(&[8]).forward_in_place(&signal).load().unwrap() > 0);
+        fft.transform(&[8]).forward_in_place(&signal).submit().unwrap().wait().unwrap();
+        let found = signal.download().unwrap();
+        assert_eq!((found[0], found[1]), ([8.0, 0.0], [0.0, 0.0]), "round {round}");
+        kill(&gpu);
+    }
 }
 
 #[test]

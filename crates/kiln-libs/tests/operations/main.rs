@@ -88,6 +88,7 @@ mod sparse_triangles;
 mod special_values;
 mod stated_costs;
 mod stored;
+mod tolerances;
 mod triangular;
 mod twin_bytes;
 mod vectors;

@@ -150,6 +150,51 @@ fn of_a_zero_and_a_nan_on_the_diagonal_of_factors_the_nan_is_told() {
     });
 }
 
+/// Two matrices with two right-hand sides each, of which one has a NaN or an infinity: what was put into a column comes out of it, and it is not the matrix that is told of.
+#[test]
+fn a_right_hand_side_with_nan_is_no_failure_and_changes_no_other_column() {
+    everywhere_and_in_workers(
+        "a_right_hand_side_with_nan_is_no_failure_and_changes_no_other_column",
+        |gpu| {
+            let solve = Solve::new(gpu);
+            let matrices = [4.0, 1.0, 1.0, 3.0, 5.0, 2.0, 2.0, 6.0_f64];
+            let fine = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0_f64];
+            let solved = |call: usize, sides: &[f64; 8]| -> Vec<f64> {
+                let (a, b) = (gpu.upload(&matrices).unwrap(), gpu.upload(sides).unwrap());
+                let pivots = gpu.allocate::<i64>(4).unwrap();
+                let (of, columns) = (Matrix::new(&a, 2, 2).batch(2), Matrix::new(&b, 2, 2).batch(2));
+                match call {
+                    0 => solve.least_squares_batched(of, columns).submit().unwrap().wait().unwrap(),
+                    1 => {
+                        solve.lu_batched(of, &pivots).submit().unwrap().wait().unwrap();
+                        solve.lu_solve_batched(of, &pivots, columns).submit().unwrap().wait().unwrap();
+                    }
+                    _ => {
+                        solve.cholesky_batched(of, Triangle::Lower).submit().unwrap().wait().unwrap();
+                        let call = solve.cholesky_solve_batched(of, Triangle::Lower, columns);
+                        call.submit().unwrap().wait().unwrap();
+                    }
+                }
+                b.download().unwrap()
+            };
+            for call in 0..3 {
+                let wanted = solved(call, &fine);
+                assert!(wanted.iter().all(|value| value.is_finite()));
+                for value in [NAN, INFINITY, -INFINITY] {
+                    // In the first column of the second matrix, whose elements are 4 and 6.
+                    let mut sides = fine;
+                    sides[4] = value;
+                    let found = solved(call, &sides);
+                    assert!(!found[4].is_finite() && !found[6].is_finite(), "{call}, {value}: {found:?}");
+                    for at in [0, 1, 2, 3, 5, 7] {
+                        assert_eq!(found[at], wanted[at], "{call}, {value} at {at}: {found:?}");
+                    }
+                }
+            }
+        },
+    );
+}
+
 #[test]
 fn a_zero_pivot_is_singular_in_one_matrix_and_in_a_batch() {
     everywhere_and_in_workers("a_zero_pivot_is_singular_in_one_matrix_and_in_a_batch", |gpu| {

@@ -1,8 +1,9 @@
 //! Calls that cannot be: refused before anything is queued, with what to do.
 
-use kiln::DeviceRuntime;
+use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_libs::prims::{Predicate, Primitives, ReduceOperator, ScanOperator};
 use kiln_libs::{LibraryError, Result};
+use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
 #[track_caller]
 fn refused<T: std::fmt::Debug>(result: Result<T>, operation: &str, reason: &str) {
@@ -10,6 +11,23 @@ fn refused<T: std::fmt::Debug>(result: Result<T>, operation: &str, reason: &str)
     assert!(matches!(error, LibraryError::Argument { .. }), "{error}");
     let text = error.to_string();
     assert!(text.starts_with(&format!("{operation}: ")) && text.contains(reason), "{text}");
+}
+
+/// Kernels of a sort count elements in 30 bits.
+#[test]
+fn more_keys_than_are_counted_are_refused() {
+    let machine = Machine::new(MachineConfig::seeded(1).device(DeviceConfig::with_memory(9 << 30)));
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    let prims = Primitives::new(&gpu);
+    // Memory that is not touched takes none of the host.
+    let [keys, sorted] = [(); 2].map(|()| gpu.allocate::<u32>(1 << 30).unwrap());
+    let reason = "has 1073741824 elements, more than 1073741823; work on views of it, one after the other";
+    refused(prims.sort(&keys, &sorted).submit(), "prims.sort", &format!("`input` {reason}"));
+    refused(prims.sort(&keys, &keys).submit(), "prims.sort", &format!("`input` {reason}"));
+    refused(prims.top(&keys, &sorted).submit(), "prims.top", &format!("`output` {reason}"));
+    let mut graph = gpu.graph();
+    refused(prims.sort(&keys, &sorted).record(&mut graph), "prims.sort", reason);
+    assert_eq!(graph.len(), 0);
 }
 
 #[test]

@@ -145,6 +145,44 @@ fn products_networks_and_sparse_matrices_have_the_same_bytes_everywhere() {
     assert!(apart.is_empty() && first.len() == DIGESTS.len(), "{}", apart.join("\n"));
 }
 
+fn bits(buffer: &GpuRef<f64>) -> Vec<u64> {
+    buffer.download().unwrap().into_iter().map(f64::to_bits).collect()
+}
+
+/// Processors make NaN with other signs and payloads, and pass on those they are given.
+#[test]
+fn every_nan_that_is_computed_has_the_same_bits() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let blas = Blas::new(&gpu);
+    let given = [
+        f64::from_bits(0xfff8_0000_0000_0001),
+        f64::from_bits(0x7ff0_0000_0000_0001),
+        f64::NEG_INFINITY,
+        0.0,
+    ];
+    let zero = gpu.zeros::<f64>(4).unwrap();
+    let (x, y) =
+        (gpu.upload(&given).unwrap(), gpu.upload(&[f64::INFINITY, 1.0, f64::INFINITY, 2.0]).unwrap());
+    blas.axpy(1.0, &x, &y).submit().unwrap();
+    let nan = 0x7ff8_0000_0000_0000_u64;
+    assert_eq!(bits(&y), [nan, nan, nan, 2.0_f64.to_bits()]);
+    let square = |buffer| Matrix::new(buffer, 2, 2);
+    blas.matmul(square(&x), square(&zero), square(&y)).submit().unwrap();
+    assert_eq!(bits(&y), [nan; 4]);
+    let narrow = given.map(|value| value as f32);
+    let (x, y) =
+        (gpu.upload(&narrow).unwrap(), gpu.upload(&[f32::INFINITY, 1.0, f32::INFINITY, 2.0]).unwrap());
+    blas.axpy(1.0, &x, &y).submit().unwrap();
+    let found: Vec<u32> = y.download().unwrap().into_iter().map(f32::to_bits).collect();
+    assert_eq!(found, [0x7fc0_0000, 0x7fc0_0000, 0x7fc0_0000, 2.0_f32.to_bits()]);
+    let halves = [0xfe01_u16, 0x7c01, 0xfc00, 0].map(f16::from_bits);
+    let (x, y) = (gpu.upload(&halves).unwrap(), gpu.zeros::<f16>(4).unwrap());
+    let nothing = gpu.zeros::<f16>(4).unwrap();
+    blas.matmul(Matrix::new(&x, 2, 2), Matrix::new(&nothing, 2, 2), Matrix::new(&y, 2, 2)).submit().unwrap();
+    let found: Vec<u16> = y.download().unwrap().into_iter().map(f16::to_bits).collect();
+    assert_eq!(found, [0x7e00; 4]);
+}
+
 /// In the order of the calls.
 const DIGESTS: &[u64; 21] = &[
     0x4bf5_9ad6_c673_6126,
