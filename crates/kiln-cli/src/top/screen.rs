@@ -243,11 +243,16 @@ mod tests {
     use super::*;
 
     fn seen() -> Seen {
-        let text = br#"{"format":1,"process":77,"started":0,"program":"train","updated_ms":0,"runtimes":[
+        seen_of(PROGRAM)
+    }
+
+    const PROGRAM: &str = r#"{"format":1,"process":77,"started":0,"program":"train","updated_ms":0,"runtimes":[
             {"kind":"cuda","ordinal":0,"name":"H200","uuid":"GPU-1","state":"lost","faults":2,"limit_bytes":1000,
              "live_bytes":500,"peak_bytes":700,"held_bytes":800,"streams":3,"submissions":12,
              "submissions_per_second":6.5,"tags":[{"tag":"weights","bytes":400},{"tag":"","bytes":100}]}]}"#;
-        let programs = Program::read(text, 77).into_iter().collect();
+
+    fn seen_of(program: &str) -> Seen {
+        let programs = Program::read(program.as_bytes(), 77).into_iter().collect();
         let file = "/run/user/1000/kiln/78.json".to_owned();
         let why = "it is not what a kiln program writes; remove it".to_owned();
         Seen {
@@ -270,6 +275,21 @@ mod tests {
         }
         assert!(!text.contains('\x1b'), "{text:?}");
         text.split("\r\n").map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn names_of_programs_devices_and_tags_do_not_reach_the_terminal_as_they_are() {
+        let mut odd = PROGRAM.to_owned();
+        for name in ["train", "H200", "weights"] {
+            odd = odd.replace(name, &format!(r"{name}\n\u001b[2J\u009b1m"));
+        }
+        for line in text::lines(&seen_of(&odd)) {
+            assert!(!line.plain().contains(char::is_control), "{:?}", line.plain());
+        }
+        let shown = drawn(&text::lines(&seen_of(&odd)), 0, 200, 12);
+        for name in ["train", "H200", "weights"] {
+            assert!(shown.contains(&format!(r"{name}\n\x1b[2J\x9b1m")), "{name}: {shown:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Records what a runtime does, where that was asked for.
 //!
-//! Off, it costs a submission one comparison. On, two readings of the processor's counter and a note of one cache line in the lane of the
+//! Off, it costs a launch one comparison. On, two readings of the processor's counter and a note of one cache line in the lane of the
 //! stream, without memory from the heap and without a lock that another thread has; a thread of [`kiln_trace::ProgramRecorder`] writes the file. Where the device's times are taken, events stand around
 //! the work. They are read once the work is known to be done, by a thread that submits or waits, so that a simulated device sees the
 //! same calls in every run.

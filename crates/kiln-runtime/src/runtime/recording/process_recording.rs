@@ -173,7 +173,7 @@ fn is_want_of_room(error: &io::Error) -> bool {
 /// Says something about the recording that the environment asks for: who set the variable may have no log.
 pub(super) fn tell(what: &str) {
     tracing::warn!(target: "kiln", "{what}");
-    // There is nobody to tell where the standard error cannot be written.
+    // Where the standard error cannot be written either, the log alone has it.
     let _ = writeln!(io::stderr(), "kiln: {TRACE_VARIABLE}: {what}");
 }
 
