@@ -1,5 +1,5 @@
-//! A handle keeps the operations that it loaded. Calls that differ in one thing alone are different operations: each gives with one handle what it gives with
-//! one of its own.
+//! A handle keeps the operations that it loaded. Calls that differ in one thing alone are different operations: each gives with one handle for all what it gives
+//! with a separate one.
 
 use kiln::{DeviceRuntime, GpuRef};
 use kiln_libs::blas::{Activation, Blas, Diagonal, Matrix, Side, Triangle, Vector};
