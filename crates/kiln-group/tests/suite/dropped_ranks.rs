@@ -102,6 +102,36 @@ fn a_rank_that_is_dropped_with_unfinished_work_is_told_at_once() {
 }
 
 #[test]
+fn a_rank_that_is_dropped_while_its_call_waits_behind_another_one_is_not_told() {
+    let rig = Rig::new(3, 1);
+    let join = |id, device: usize, rank| {
+        DeviceCommunicator::join(rig.group.runtime(device).unwrap(), id, rank, 2, &within(DEADLINE)).unwrap()
+    };
+    let new_id = || DeviceCommunicator::new_id(rig.group.runtime(1).unwrap()).unwrap();
+    // One communicator of the first two devices, and one of the last two.
+    let (first_id, last_id) = (new_id(), new_id());
+    let first = [join(first_id, 0, 0), join(first_id, 1, 1)];
+    let last = [join(last_id, 1, 0), join(last_id, 2, 1)];
+    let buffers = [0, 1, 2].map(|at| rig.group.runtime(at).unwrap().upload(&[at as u32 + 1; 4]).unwrap());
+    let sum = |rank: &DeviceCommunicator, at: usize| {
+        rank.all_reduce_in_place(&buffers[at], Reduction::Sum).submit().unwrap()
+    };
+    sum(&last[0], 1);
+    let [waiting, dropped] = first;
+    sum(&dropped, 1);
+    drop(dropped);
+    thread::scope(|threads| {
+        let waited = threads.spawn(|| sum(&waiting, 0).wait());
+        thread::sleep(Duration::from_millis(300));
+        sum(&last[1], 2).wait().unwrap();
+        waited.join().unwrap().unwrap();
+    });
+    assert_eq!(buffers[0].download().unwrap(), [6; 4]);
+    drop((waiting, last, buffers));
+    rig.finish();
+}
+
+#[test]
 fn a_rank_whose_graph_is_kept_is_told_when_the_graph_is_dropped() {
     let (_rig, mut ranks, buffers) = begun(2, DEADLINE);
     let graphs = [0, 1].map(|at: usize| {
