@@ -32,6 +32,7 @@ mod earlier_work;
 mod ended_work;
 mod few_descriptors;
 mod first_causes;
+mod forged_proofs;
 mod given_up_calls;
 mod isolated_devices;
 mod job_departures;
