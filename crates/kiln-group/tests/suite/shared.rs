@@ -91,3 +91,17 @@ fn sizes_and_devices_that_cannot_be_are_refused() {
     drop(shared);
     rig.finish();
 }
+
+#[test]
+fn memory_that_is_dropped_while_a_device_writes_it_goes_when_that_is_done() {
+    for seed in 0..8 {
+        let rig = Rig::new(3, seed);
+        let shared = rig.group.share::<u32>(0, 1 << 16).unwrap();
+        let streams = [1, 2].map(|at| rig.group.runtime(at).unwrap().stream().unwrap());
+        shared.on(1).unwrap().fill_on(&streams[0], 7).unwrap();
+        shared.order(1, 2).unwrap();
+        shared.on(2).unwrap().fill_on(&streams[1], 8).unwrap();
+        drop((shared, streams));
+        rig.finish();
+    }
+}
