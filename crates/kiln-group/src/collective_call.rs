@@ -75,6 +75,7 @@ impl<'a> CollectiveCall<'a> {
         let (communicator, stream) = (self.communicator, self.stream);
         let caller = Location::caller();
         let _context = called_from(communicator.runtime(), caller);
+        let _line = CallingLine::enter(caller);
         let parts = self.checked()?;
         let parts = parts.as_slice();
         if communicator.size() == 1 {
@@ -107,7 +108,6 @@ impl<'a> CollectiveCall<'a> {
         }
         describe(&mut launch, function, parts);
         let _collective = as_collective(communicator.runtime(), || labelled(communicator, parts));
-        let _line = CallingLine::enter(caller);
         // The collective waits for other ranks, and they may wait for what this rank does once earlier work is done.
         mark_earlier_work(&launch);
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the collective ends: when all ranks

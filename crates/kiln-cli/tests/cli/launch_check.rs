@@ -193,6 +193,7 @@ fn a_collective_that_brings_memory_which_was_never_written_is_named() {
     let [found] = &found[..] else { panic!("{}", outcome.stderr) };
     let words = "launch all_reduce element=u32 reduction=max in_place=false (device 0 ";
     assert!(found.contains(words) && found.contains("which was never written"), "{found}");
+    assert!(found.contains(concat!(", called at ", file!(), ":")), "{found}");
 }
 
 #[test]

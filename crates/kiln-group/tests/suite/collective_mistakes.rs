@@ -301,13 +301,17 @@ fn calls_that_do_not_fit_their_buffers() {
 #[test]
 fn memory_that_was_never_written_is_found_in_what_a_rank_sends() {
     let Ranks { ranks, rig, .. } = ranks(2);
+    let mut line = 0;
     for rank in &ranks {
         let buffer = rank.runtime().allocate::<f32>(8).unwrap();
+        line = line!() + 1;
         rank.all_reduce_in_place(&buffer, Reduction::Sum).submit().unwrap();
     }
     let told = rig.group.synchronize().unwrap_err().to_string();
     assert!(told.contains("never written: launch all_reduce"), "{told}");
     let findings = rig.machine.findings();
+    let place = format!(", called at {}:{line}:", file!());
+    assert!(findings.iter().all(|found| found.to_string().contains(&place)), "{findings:?}");
     assert!(findings.iter().all(|found| found.kind == FindingKind::Uninitialised), "{findings:?}");
     assert_eq!(findings.len(), 2);
 }

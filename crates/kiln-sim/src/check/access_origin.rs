@@ -1,6 +1,7 @@
 //! The originator of an operation: a command, a node of a graph, or the host.
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::{HostId, MemoryId, StreamId, Submission};
@@ -20,6 +21,8 @@ pub struct Actor {
     pub node: Option<u32>,
     /// What was done.
     pub action: Action,
+    /// Where the program called it, if that is known: of collectives.
+    pub called_at: Option<&'static Location<'static>>,
 }
 
 /// What a [`Actor`] did.
@@ -61,7 +64,7 @@ pub enum Action {
 impl Actor {
     /// A step the host took.
     pub(crate) fn host(device: u32, action: Action) -> Self {
-        Self { device, stream: None, submission: None, node: None, action }
+        Self { device, stream: None, submission: None, node: None, action, called_at: None }
     }
 }
 
@@ -100,6 +103,9 @@ impl fmt::Display for Actor {
         }
         if let Some(node) = self.node {
             write!(f, " node {node}")?;
+        }
+        if let Some(line) = self.called_at {
+            write!(f, ", called at {line}")?;
         }
         f.write_str(")")
     }

@@ -84,7 +84,14 @@ impl State {
     fn note_mark(&mut self, device: u32, lane: Option<Lane>, action: Action) -> Arc<Mark> {
         let stream = lane.and_then(|lane| self.streams.get(&lane));
         let submission = stream.map(|stream| Submission(stream.submitted)).filter(|last| last.0 > 0);
-        let actor = Actor { device, stream: stream.map(|stream| stream.id), submission, node: None, action };
+        let actor = Actor {
+            device,
+            stream: stream.map(|stream| stream.id),
+            submission,
+            node: None,
+            action,
+            called_at: None,
+        };
         let (order, clock) = (self.order(), self.host.clone());
         Arc::new(Mark { lane: Lane::HOST, tick: clock.of(Lane::HOST), end: None, clock, order, actor })
     }

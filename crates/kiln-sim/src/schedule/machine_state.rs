@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use kiln_driver::{Error, Fault as Loss, Site};
+use kiln_driver::{CallingLine, Error, Fault as Loss, Site};
 
 use crate::check::access_origin::{Action, Actor, Mark};
 use crate::check::acquired_order::AcquiredOrder;
@@ -230,6 +230,7 @@ impl State {
             submission: Some(kiln_driver::Submission(stream.submitted)),
             node: None,
             action,
+            called_at: CallingLine::current().filter(|_| is_submission),
         };
         let tick = self.lanes.next_tick(lane);
         stream.clock.set(lane, tick);
