@@ -46,6 +46,11 @@ impl DeviceGroup {
         }
         match self.way(source, target)? {
             Way::Direct(link) => {
+                // What ended work was to write is usable again once all of it is overwritten, which a use of two devices cannot say.
+                if to.access().is_err() {
+                    let all = to.cast::<u8>().map_err(GroupError::at(target))?;
+                    all.fill(0).map_err(GroupError::at(target))?;
+                }
                 let places = from.place().zip(to.place());
                 let transfer = Transfer {
                     from: from.used_as(Access::Read),

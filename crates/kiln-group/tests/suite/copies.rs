@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use kiln::DeviceRuntime;
-use kiln::group::{DeviceGroup, GroupError, PeerAccess};
+use kiln::group::{DeviceGroup, GroupError, PeerAccess, Reduction};
 use kiln::sim::{DeviceConfig, FaultPlan, Links, Machine, MachineConfig};
 
+use crate::rank_scenes::{await_loss, begun, lose};
 use crate::rig::Rig;
 
 const LEN: usize = 64;
@@ -230,4 +231,17 @@ fn a_gather_for_which_a_device_has_no_stream_has_written_nothing() {
     assert_eq!(whole.download().unwrap(), [1, 2, 3]);
     drop((shards, whole));
     rig.finish();
+}
+
+#[test]
+fn a_copy_over_what_an_ended_collective_was_to_write_can_be_read() {
+    let (rig, mut ranks, buffers) = begun(3, Duration::from_secs(3600));
+    let second = ranks.remove(1);
+    ranks[0].all_reduce_in_place(&buffers[0], Reduction::Sum).submit().unwrap();
+    lose(second);
+    await_loss(&ranks[0]);
+    assert!(buffers[0].download().is_err());
+    assert!(rig.group.peer_access(2, 0).unwrap().is_direct());
+    rig.group.copy(&buffers[2], &buffers[0]).unwrap().wait().unwrap();
+    assert_eq!(buffers[0].download().unwrap(), [6; 4]);
 }
