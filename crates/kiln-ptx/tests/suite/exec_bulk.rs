@@ -91,6 +91,64 @@ fn groups_copy_to_global_memory_and_reduce_it() {
 }
 
 #[test]
+fn inc_and_dec_take_the_element_in_memory_as_the_old_value() {
+    let write =
+        "and.b32 %r0, %t, 3;\nst.shared.u32 [%own], %r0;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n";
+    let end = "@%first cp.async.bulk.commit_group;\n@%first cp.async.bulk.wait_group.read 0;\n";
+    let reduce = |operation: &str| {
+        format!(
+            "@%first cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}.u32 [%out], [%data], 256;\n"
+        )
+    };
+    let (words, outcome) = run(&format!("{write}{}{end}", reduce("inc")), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    // One is counted up, or becomes zero where the limit is not above it.
+    let limits = || (0..64u32).map(|at| at % 4);
+    let counted: Vec<u32> = limits().map(|limit| if 1 >= limit { 0 } else { 2 }).collect();
+    assert_eq!(words, counted);
+    let (words, outcome) = run(&format!("{write}{}{}{end}", reduce("inc"), reduce("dec")), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    let down = |(old, limit): (&u32, u32)| if *old == 0 || *old > limit { limit } else { old - 1 };
+    assert_eq!(words, counted.iter().zip(limits()).map(down).collect::<Vec<u32>>());
+}
+
+#[test]
+fn a_sum_of_halves_keeps_subnormal_numbers() {
+    let write =
+        "mov.b32 %r0, 0x00010001;\nst.shared.b32 [%own], %r0;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n";
+    let end = "@%first cp.async.bulk.commit_group;\n@%first cp.async.bulk.wait_group.read 0;\n";
+    let add =
+        "@%first cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%out], [%data], 256;\n";
+    let (words, outcome) = run(&format!("{write}{add}{end}"), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    // The smallest numbers are counted as if they were integers; the upper halves were zero.
+    assert_eq!(words, [0x0001_0002; 64]);
+    // There is no other sum of halves.
+    told(&format!("{write}{}{end}", add.replace(".noftz", "")), "with these operands");
+}
+
+#[test]
+fn a_copy_is_done_by_its_own_thread_and_object() {
+    // The thread of another warp commits and waits; the copy is still that of the first.
+    let write =
+        "st.shared.u32 [%own], %t;\nfence.proxy.async.shared::cta;\nbar.sync 0;\nsetp.eq.u32 %p1, %t, 32;\n";
+    let copy = "@%first cp.async.bulk.global.shared::cta.bulk_group [%out], [%data], 256;\n@%first cp.async.bulk.commit_group;\nbar.sync 0;\n";
+    let other = "@%p1 cp.async.bulk.commit_group;\n@%p1 cp.async.bulk.wait_group.read 0;\n";
+    told(&format!("{write}{copy}{other}"), "end with cp.async.bulk.wait_group.read 0");
+    let own = other.replace("%p1", "%first");
+    let (_, outcome) = run(&format!("{write}{copy}{other}{own}"), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    // A phase of another object is complete; the copy completes bytes of the first one.
+    let objects = ".shared .align 8 .b8 more[8];\n.reg .b32 %more;\nmov.u32 %more, more;\n@%first mbarrier.init.shared::cta.b64 [%more], 1;\n";
+    let copy = format!("{EXPECT}{COPY}@%first mbarrier.arrive.shared::cta.b64 _, [%more];\n");
+    let wait = |object: &str| format!("@!%first bra over;\n{}over:\n", WAIT.replace("[%bar]", object));
+    let read = "@%first ld.shared.u32 %r0, [%own];\n";
+    told(&format!("{objects}{copy}{}{read}", wait("[%more]")), "pending copy");
+    let (_, outcome) = run(&format!("{objects}{copy}{}{read}", wait("[%bar]")), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+}
+
+#[test]
 fn bounds_alignment_and_contents_are_checked() {
     let with = |old: &str, new: &str| format!("{EXPECT}{}", COPY.replace(old, new));
     told(&with("[%data]", "[%data+8]"), "the destination of a bulk copy");
