@@ -125,6 +125,12 @@ fn objects_are_initialised_once_and_used_behind_that() {
 fn arrivals_beyond_the_count_and_waits_for_old_phases_are_told() {
     let over = format!("{}mbarrier.arrive.shared::cta.b64 _, [%bar], 3;\n", init(2));
     told(&findings(1, &over), "3 arrivals at an mbarrier object that waits for 2");
+    // Up to 2^20 - 1 bytes are counted.
+    let expect = |bytes: u32| format!("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%bar], {bytes};\n");
+    assert_eq!(findings(1, &format!("{}{}", init(1), expect(0xf_ffff))), Vec::<String>::new());
+    for more in [expect(0x10_0000), format!("{}{}", expect(0xf_ffff), expect(1))] {
+        told(&findings(1, &format!("{}{more}", init(1))), "would wait for 1048576 bytes");
+    }
     let silent = format!("{}mbarrier.arrive.noComplete.shared::cta.b64 %s0, [%bar], 1;\n", init(1));
     told(&findings(1, &silent), "`.noComplete`");
     let old = format!("{}{ARRIVE}mbarrier.arrive.shared::cta.b64 _, [%bar];\n{WAIT}", init(1));
