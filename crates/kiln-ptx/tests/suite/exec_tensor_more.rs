@@ -111,6 +111,22 @@ fn reductions_update_what_lies_inside_of_the_tensor() {
 }
 
 #[test]
+fn whole_pieces_are_updated_where_a_row_ends_in_one_and_nothing_behind_the_tensor() {
+    // Three rows of five words, eight words apart, and three words behind the last one.
+    let words = |of: &dyn Fn(u32) -> u32| (0..24).flat_map(|at| of(at).to_le_bytes()).collect::<Vec<u8>>();
+    let mut memory = SimpleMemory::new();
+    let tensor = memory.allocate_with(&words(&|at| 1000 + at));
+    let from = memory.allocate_with(&words(&|at| 10 * at));
+    let map = TensorMap::tiled(tensor, TensorElement::U32, &[5, 3], &[8, 3]).with_strides(&[32]);
+    let name = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group";
+    let text = kernel(128, &format!("{}{}", copy_in(96), store(name, &[0, 0])));
+    let map = map.encode().unwrap();
+    clean(&launch(&text, &LaunchShape::linear(1, 32), &memory, (&map, &[0, from]), &options(0)));
+    let expected = words(&|at| 1000 + at + if at < 21 { 10 * at } else { 0 });
+    assert_eq!(memory.read(tensor, 96).unwrap(), expected);
+}
+
+#[test]
 fn reductions_that_a_type_does_not_have_are_told() {
     let mut memory = SimpleMemory::new();
     let tensor = memory.allocate(64);
