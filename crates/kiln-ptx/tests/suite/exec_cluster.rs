@@ -121,6 +121,25 @@ fn a_block_that_exits_while_others_use_its_memory_is_told() {
     wrong(&reduction(SYNC, ""), &four(), "in the shared memory of block (");
 }
 
+#[test]
+fn memory_of_a_block_that_has_exited_is_gone() {
+    // The block of rank 2 says that it is about to exit, and a thread of the first block waits for that.
+    let body = "setp.eq.u32 %p0, %rank, 0;\n@%p0 bra stay;\n@%first st.volatile.global.u32 [%out], 1;\nret;\nstay:\n@!%first ret;\n\
+                wait:\nld.volatile.global.u32 %r2, [%out+512];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra wait;\n\
+                mapa.shared::cluster.u32 %r3, %own, 2;\nst.shared::cluster.u32 [%r3], %t; // here\n";
+    let text = kernel(SM_90, "", body);
+    let line = 1 + text.lines().position(|line| line.contains("// here")).unwrap();
+    for checks in [Checks::ALL, Checks::NONE] {
+        let (_, outcome) = launch(&text, &four(), &Options { checks, ..options(0) }).unwrap();
+        let found: Vec<String> = outcome.findings.iter().map(ToString::to_string).collect();
+        let is_told = |text: &String| {
+            text.contains("all threads of which have exited") && text.contains(&format!("PTX line {line}"))
+        };
+        assert!(found.iter().any(is_told), "{found:#?}");
+        assert!(outcome.fault.is_some());
+    }
+}
+
 /// A histogram of 128 bins, 32 in each block of a cluster of 4.
 fn histogram(bins: &str) -> String {
     let body = format!(
