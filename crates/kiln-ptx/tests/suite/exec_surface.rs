@@ -41,10 +41,18 @@ fn loads_and_stores_count_bytes_in_a_row() {
 #[test]
 fn formatted_stores_count_texels_and_convert() {
     let body = "sust.p.2d.v4.b32.trap [%tex, {%x, %y}], {%z, %w, %z, %w};";
-    let image = |address| TextureObject::image(address, BYTES, [2, 2, 1]);
-    let (_, texels, outcome) = run(&[0; 16], image, body, &[[1, 1, 300, 7]]);
-    assert!(outcome.is_clean(), "{:?}", outcome.findings);
-    assert_eq!(texels[12..], [255, 7, 255, 7]);
+    let stored = |kind: TexelKind, values: [i32; 2]| {
+        let image = |address| TextureObject::image(address, TexelFormat { kind, channels: 4 }, [2, 2, 1]);
+        let content = vec![0; 16 * kind.bytes() as usize];
+        let (_, texels, outcome) = run(&content, image, body, &[[1, 1, values[0] as u32, values[1] as u32]]);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        texels[12 * kind.bytes() as usize..].to_vec()
+    };
+    assert_eq!(stored(TexelKind::U8, [300, 7]), [255, 7, 255, 7]);
+    assert_eq!(stored(TexelKind::S8, [300, -300]), [0x7f, 0x80, 0x7f, 0x80]);
+    assert_eq!(stored(TexelKind::S8, [-5, 100]), [0xfb, 100, 0xfb, 100]);
+    assert_eq!(stored(TexelKind::U16, [70_000, 258])[..4], [0xff, 0xff, 2, 1]);
+    assert_eq!(stored(TexelKind::S16, [70_000, -70_000])[..4], [0xff, 0x7f, 0, 0x80]);
 }
 
 #[test]
@@ -58,6 +66,13 @@ fn outside_is_a_finding_the_edge_or_nothing() {
     let (results, _, outcome) = run(&numbers(), plane, &load("clamp"), &[[100, 100, 0, 0]]);
     assert!(outcome.is_clean(), "{:?}", outcome.findings);
     assert_eq!(f32::from_bits(results[0][0]), 11.0);
+    // What is read ends with the row, however much it is; in front of the row it begins with it.
+    let pair = "suld.b.2d.v2.b32.clamp {%a, %b}, [%tex, {%x, %y}];";
+    for (place, expected) in [([100, 100], [10.0, 11.0]), ([-8_i32 as u32, -1_i32 as u32], [0.0, 1.0])] {
+        let (results, _, outcome) = run(&numbers(), plane, pair, &[[place[0], place[1], 0, 0]]);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        assert_eq!([results[0][0], results[0][1]].map(f32::from_bits), expected);
+    }
     let store = "sust.b.2d.b32.zero [%tex, {%x, %y}], {%z};";
     assert_eq!(run(&numbers(), plane, store, &[[16, 0, 5, 0]]).1, numbers());
     told(&load("trap"), &[[2, 0, 0, 0]], "misaligned");
