@@ -46,6 +46,9 @@ fn the_region_has_a_start_an_end_and_a_size() {
     let (words, outcome) = run(&format!("{body}{STORE}"));
     assert!(outcome.is_clean(), "{:?}", outcome.findings);
     assert_eq!(words, [0; 64]);
+    // Libraries have the upper half.
+    let half = "mov.u32 %r0, %reserved_smem_offset_1;\nmov.u32 %r1, %reserved_smem_offset_begin;\nsub.u32 %r1, %r0, %r1;\n";
+    assert_eq!(run(&format!("{half}{STORE}")).0, [512; 64]);
     let size = format!("mov.u32 %r1, %reserved_smem_offset_cap;\n{STORE}");
     assert_eq!(run(&size).0, [1024; 64]);
 }
