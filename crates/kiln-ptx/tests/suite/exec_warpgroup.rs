@@ -1,6 +1,8 @@
 //! `wgmma`: products of every type, layout and swizzle are those of the whole matrices.
 
 use crate::warpgroup_kernel::{Product, bits};
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, ExecProgram, LaunchShape, Options, SimpleMemory};
 
 const PLAIN: Product = Product {
     a: "f16",
@@ -97,4 +99,38 @@ fn signs_and_limits_are_those_of_the_instruction() {
     products.push(Product { a: "s8", b: "u8", sum: "s32", satfinite: true, adds: false, ..PLAIN });
     assert!(products.iter().all(|product| bits(product.a) * product.depth() == 256));
     assert_right(products);
+}
+
+#[test]
+fn a_subnormal_byte_counts_as_large_as_the_smallest_normal_one() {
+    // One element of each row of A is 2^-9, all of B is one. Of C so much counts as lies less than 14 bits below 2^-6, as on an H200.
+    let product = |element: u32, c: u32| -> Vec<u32> {
+        let text = format!(
+            ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b64 %p, %o, %x;\n.reg .b32 %t, %r<4>, %a<4>;\n\
+             .reg .f32 %d<4>;\n.reg .pred %q, %adds;\n.shared .align 128 .b8 s[512];\nld.param.u64 %p, [p];\nmov.u32 %t, %tid.x;\nmov.u32 %r0, s;\n\
+             mad.lo.u32 %r1, %t, 4, %r0;\nst.shared.b32 [%r1], 0x38383838;\nfence.proxy.async;\nbar.sync 0;\nand.b32 %r2, %t, 3;\nsetp.eq.u32 %q, %r2, 0;\n\
+             selp.b32 %a0, {element}, 0, %q;\nmov.b32 %a1, %a0;\nmov.b32 %a2, 0;\nmov.b32 %a3, 0;\nmov.b32 %d0, {c};\nmov.b32 %d1, {c};\nmov.b32 %d2, {c};\n\
+             mov.b32 %d3, {c};\nshr.u32 %r0, %r0, 4;\ncvt.u64.u32 %x, %r0;\nor.b64 %x, %x, {};\nsetp.eq.u32 %adds, 0, 0;\nwgmma.fence.sync.aligned;\n\
+             wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {{%d0, %d1, %d2, %d3}}, {{%a0, %a1, %a2, %a3}}, %x, %adds, 1, 1;\n\
+             wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nmul.wide.u32 %o, %t, 16;\nadd.u64 %p, %p, %o;\n\
+             st.global.f32 [%p], %d0;\nst.global.f32 [%p+4], %d1;\nst.global.f32 [%p+8], %d2;\nst.global.f32 [%p+12], %d3;\nret;\n}}\n",
+            8u64 << 16 | 16 << 32
+        );
+        let program = ExecProgram::new(PtxModule::parse(&text).unwrap_or_else(|error| panic!("{error}")));
+        let mut memory = SimpleMemory::new();
+        let at = memory.allocate(128 * 16);
+        let options = Options { checks: Checks::ALL, ..Options::default() };
+        let entry = program.entry("k").unwrap();
+        let shape = LaunchShape::linear(1, 128);
+        let outcome = entry.launch(&shape, &at.to_le_bytes(), &[], &memory, &options).unwrap();
+        assert!(outcome.is_clean(), "{:#?}", outcome.findings);
+        let bytes = memory.read(at, 128 * 16).unwrap();
+        bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+    };
+    let power = |exponent: i32| 2.0f32.powi(exponent).to_bits();
+    assert_eq!(product(1, power(-19)), [power(-9) | 1 << 13; 512]);
+    assert_eq!(product(1, power(-20)), [power(-9); 512]);
+    // The smallest normal number is 2^-6, and the limit is the same.
+    assert_eq!(product(8, power(-19)), [power(-6) | 1 << 10; 512]);
+    assert_eq!(product(8, power(-20)), [power(-6); 512]);
 }
