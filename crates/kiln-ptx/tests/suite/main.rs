@@ -24,6 +24,7 @@ mod exec_cluster_copies;
 mod exec_damage;
 mod exec_dependency;
 mod exec_endless;
+mod exec_faults;
 mod exec_formulas;
 mod exec_kernels;
 mod exec_launch_limits;
