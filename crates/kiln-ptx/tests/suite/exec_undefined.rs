@@ -399,3 +399,48 @@ fn fragments_of_matrices_carry_undefined_elements() {
         "{undefined:x?}"
     );
 }
+
+#[test]
+fn undefined_metadata_of_a_sparse_matrix_is_told_at_the_product() {
+    // Where the bits of the constant are set they are defined: each index is valid, and the other one of its two is not known.
+    let load = "mov.b32 %r2, 0; setp.eq.u32 %p1, %r0, 8; @%p1 ld.shared.b32 %r2, [%data+4]; or.b32 %r2, %r2, 0x44444444; mov.b32 %r4, 0x3c003c00; mov.b32 %r9, 0;";
+    let product = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r5, %r6, %r7, %r8}, {%r4, %r4}, {%r4, %r4}, {%r9, %r9, %r9, %r9}, %r2, 0x0;";
+    let store = "st.global.b32 [%out], %r5; st.global.b32 [%out+4], 0;";
+    let (outcome, _) = run("shared", &format!("{load}{product}{store}"));
+    let [finding] = &outcome.findings[..] else { panic!("{:#?}", outcome.findings) };
+    assert!(finding.site.instruction.starts_with("mma.sp"), "{finding}");
+    assert_eq!((finding.site.thread, finding.times), ([8, 0, 0], 1));
+    let (outcome, _) =
+        run("shared", &format!("{}{product}{store}", load.replace("@%p1 ld.shared.b32 %r2, [%data+4];", "")));
+    assert!(outcome.is_clean(), "{:#?}", outcome.findings);
+}
+
+#[test]
+fn local_variables_of_a_call_begin_undefined() {
+    let function = |body: &str| {
+        format!(
+            ".func (.reg .b32 got) f(.reg .b32 first) {{ .reg .pred %p; .reg .b64 %a; .local .align 8 .b8 own[8]; mov.u64 %a, own; setp.eq.u32 %p, first, 0; {body} }}"
+        )
+    };
+    // What the first call wrote is not there in the second.
+    let body = "@%p ld.local.u32 got, [%a]; @!%p st.local.u32 [%a], 5; @!%p mov.u32 got, 5; ret;";
+    let found = |body: &str| -> Vec<String> {
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n{}\n.visible .entry k(.param .u64 out) {{ .reg .b32 %r<4>; .reg .pred %q; .reg .b64 %o; ld.param.u64 %o, [out];
+             call (%r0), f, (1); call (%r1), f, (0); setp.eq.u32 %q, %r1, 5; @%q st.global.u32 [%o], %r0; ret; }}",
+            function(body)
+        );
+        let program = ExecProgram::new(PtxModule::parse(&text).unwrap_or_else(|error| panic!("{error}")));
+        let mut memory = SimpleMemory::new();
+        let out = memory.allocate(8);
+        let options = Options { checks: Checks::ALL, ..Options::default() };
+        let entry = program.entry("k").unwrap();
+        let outcome =
+            entry.launch(&LaunchShape::linear(1, 32), &out.to_le_bytes(), &[], &memory, &options).unwrap();
+        outcome.findings.iter().map(ToString::to_string).collect()
+    };
+    let told = found(body);
+    assert!(told.iter().any(|text| text.contains("never written")), "{told:?}");
+    let written = found(&body.replace("@%p ld", "@%p st.local.u32 [%a], 6; @%p ld"));
+    assert_eq!(written.iter().filter(|text| text.contains("never written")).count(), 0, "{written:?}");
+}
