@@ -1,9 +1,12 @@
 //! Mistakes in hand-written PTX that end a launch: at the last value that is right, and at the first that is wrong.
 
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{ExecProgram, LaunchShape, Options, SimpleMemory};
+
 use crate::exec_ptx::run;
 
-/// The findings of one warp that runs `body`, with 1 KiB of global memory behind `%o` and the number of the thread in `%t`.
-fn findings(before: &str, body: &str) -> Vec<String> {
+/// The findings of so many threads that run `body`, with 1 KiB of global memory behind `%o` and the number of the thread in `%t`.
+fn findings_of(threads: u32, before: &str, body: &str) -> Vec<String> {
     let text = format!(
         "{before}
         .visible .entry k(.param .u64 out) {{
@@ -15,7 +18,12 @@ fn findings(before: &str, body: &str) -> Vec<String> {
             ret;
         }}"
     );
-    run(&text, 32).1.findings.iter().map(ToString::to_string).collect()
+    run(&text, threads).1.findings.iter().map(ToString::to_string).collect()
+}
+
+/// The same for one warp.
+fn findings(before: &str, body: &str) -> Vec<String> {
+    findings_of(32, before, body)
 }
 
 #[track_caller]
@@ -114,4 +122,81 @@ fn calls_that_need_no_memory_have_a_deepest_level() {
     let call = |levels: u32| format!("call deeper, ({});", levels - 1);
     assert_eq!(findings(function, &call(4096)), Vec::<String>::new());
     told(function, &call(4097), "calls are nested deeper than 4096");
+}
+
+#[test]
+fn the_first_byte_behind_a_block_of_memory_is_outside() {
+    for access in ["st.global.u8 [%o+OFFSET], %h0;", "ld.global.u8 %h0, [%o+OFFSET];"] {
+        let at = |offset: u32| {
+            format!(
+                "mov.u16 %h0, 1; setp.ne.u32 %p0, %t, 0; @!%p0 {}",
+                access.replace("OFFSET", &offset.to_string())
+            )
+        };
+        assert_eq!(findings("", &at(1023)), Vec::<String>::new());
+        told("", &at(1024), "just past the end");
+    }
+}
+
+#[test]
+fn constants_are_not_updated_by_atomics() {
+    let update = "mov.u64 %d0, limit; cvta.const.u64 %d0, %d0; red.global.add.u32 [%d0], 1;";
+    told(".const .align 4 .u32 limit = 5;", update, "which may only be read");
+}
+
+#[test]
+fn barriers_are_used_in_one_way_and_once() {
+    let by_warp = |first: &str, second: &str| {
+        format!("setp.lt.u32 %p0, %t, 32; @!%p0 bra second; {first} bra over; second: {second} over:")
+    };
+    let told = |threads: u32, body: &str, words: &str| {
+        let found = findings_of(threads, "", body);
+        assert!(found.iter().any(|text| text.contains(words)), "{body}: `{words}` is not in {found:?}");
+    };
+    let both = by_warp("bar.arrive 1, 64;", "bar.sync 1, 64;");
+    assert_eq!(findings_of(64, "", &both), Vec::<String>::new());
+    let again = by_warp("bar.arrive 1, 96; bar.arrive 1, 96;", "");
+    told(96, &again, "is arrived at twice by the same threads before it completes");
+    let ways = by_warp("bar.sync 1, 64;", "bar.red.popc.u32 %r1, 1, 64, %p0;");
+    told(64, &ways, "is used in two ways at once");
+    let counts = "setp.lt.u32 %p0, %t, 16; selp.u32 %r1, 32, 64, %p0; barrier.sync 1, %r1;";
+    told(64, counts, "is used with different counts at once: for 32 threads and for 64 threads");
+    // Half of a warp waits at each of two barriers, for a whole warp.
+    let numbers = "setp.lt.u32 %p0, %t, 16; selp.u32 %r1, 1, 2, %p0; barrier.sync %r1, 32;";
+    told(32, numbers, "deadlock");
+    // The last warp counts whole, also where the block does not fill it.
+    assert_eq!(findings_of(48, "", "bar.sync 1, 64;"), Vec::<String>::new());
+}
+
+#[test]
+fn an_access_over_the_end_of_one_of_many_shared_variables_is_told() {
+    let names = ["a", "b", "c", "d"];
+    let declared: String = names.iter().map(|name| format!(".shared .align 16 .b8 {name}[4]; ")).collect();
+    let used: String =
+        names.iter().map(|name| format!("mov.u32 %r1, {name}; @!%p0 st.shared.u32 [%r1], 1; ")).collect();
+    let body = format!("{declared}setp.ne.u32 %p0, %t, 0; mov.b64 %d1, 1; {used}");
+    assert_eq!(findings("", &body), Vec::<String>::new());
+    for name in names {
+        let over = format!("{body}mov.u32 %r1, {name}; @!%p0 st.shared.b64 [%r1], %d1;");
+        told("", &over, &format!("4 bytes over the end of `{name}`"));
+    }
+}
+
+#[test]
+fn what_ends_a_launch_is_kept_where_there_is_no_room() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) { .reg .b32 %t; .reg .b64 %o; ld.param.u64 %o, [out];
+        mov.u32 %t, %tid.x; st.global.u32 [%o], %t; st.global.u32 [%o+4096], %t; ret; }";
+    let program = ExecProgram::new(PtxModule::parse(text).unwrap());
+    let mut memory = SimpleMemory::new();
+    let out = memory.allocate(8);
+    let kinds = |max_findings: usize| -> Vec<&'static str> {
+        let options = Options { max_findings, ..Options::default() };
+        let shape = LaunchShape::linear(1, 32);
+        let outcome =
+            program.entry("k").unwrap().launch(&shape, &out.to_le_bytes(), &[], &memory, &options).unwrap();
+        assert!(outcome.fault.is_some());
+        outcome.findings.iter().map(|finding| finding.kind.word()).collect()
+    };
+    assert_eq!(kinds(10), ["race", "out-of-bounds"]);
+    assert_eq!(kinds(1), ["out-of-bounds"]);
 }
