@@ -193,3 +193,53 @@ fn a_match_of_64_bits_looks_at_all_of_them() {
     let and = all.replace("TY", "b32").replace("FROM", "%a").replace("add.u32", "and.b32");
     assert_eq!(run(&and, &upper), [1; 32]);
 }
+
+#[test]
+fn threads_of_a_block_are_counted_along_x_then_y_then_z() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 to) { .reg .b32 %r<8>; .reg .b64 %o, %i; ld.param.u64 %o, [to];
+        mov.u32 %r0, %tid.x; mov.u32 %r1, %tid.y; mov.u32 %r2, %tid.z; mad.lo.u32 %r0, %r1, 1000, %r0; mad.lo.u32 %r0, %r2, 1000000, %r0;
+        mov.u32 %r3, %warpid; mov.u32 %r4, %laneid; mad.lo.u32 %r4, %r3, 32, %r4; mul.wide.u32 %i, %r4, 4; add.u64 %o, %o, %i; st.global.u32 [%o], %r0; ret; }";
+    let program = ExecProgram::new(PtxModule::parse(text).unwrap());
+    for block in
+        [[2, 3, 7], [1, 1, 40], [5, 2, 8], [16, 2, 3], [33, 2, 2], [3, 1, 11], [32, 1, 2], [64, 1, 3]]
+    {
+        let [x, y, z] = block;
+        let count = x * y * z;
+        let mut memory = SimpleMemory::new();
+        let out = memory.allocate(4 * u64::from(count));
+        for portable in [false, true] {
+            let options = Options { checks: Checks::ALL, portable, ..Options::default() };
+            let shape = LaunchShape::new([1; 3], block);
+            let outcome = program
+                .entry("k")
+                .unwrap()
+                .launch(&shape, &out.to_le_bytes(), &[], &memory, &options)
+                .unwrap();
+            assert!(outcome.is_clean(), "{block:?}: {:#?}", outcome.findings);
+            let bytes = memory.read(out, 4 * u64::from(count)).unwrap();
+            let found: Vec<u32> =
+                bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+            let wanted = |at: u32| at % x + at / x % y * 1000 + at / x / y * 1_000_000;
+            assert_eq!(found, (0..count).map(wanted).collect::<Vec<u32>>(), "{block:?}");
+        }
+    }
+}
+
+#[test]
+fn comparisons_of_halves_flush_and_those_of_shorts_know_no_sign_where_they_say_so() {
+    let inputs = [[0x0001, 0x0000, 0], [0x8001, 0x0001, 0], [0x03ff, 0x0400, 0], [0x3c00, 0x0001, 0]];
+    let compare = |form: &str| {
+        let body = format!(
+            ".reg .b16 %h<2>;\ncvt.u16.u32 %h0, %a;\ncvt.u16.u32 %h1, %b;\nsetp.{form} %p0, %h0, %h1;\nselp.u32 %d, 1, 0, %p0;"
+        );
+        run(&body, &inputs)
+    };
+    // The smallest numbers are zero of either sign where they are flushed.
+    assert_eq!(compare("gt.f16"), [1, 0, 0, 1]);
+    assert_eq!(compare("gt.ftz.f16"), [0, 0, 0, 1]);
+    assert_eq!(compare("eq.ftz.f16"), [1, 1, 0, 0]);
+    // The second pair is -32767 and 1 with a sign, and 32769 and 1 without.
+    assert_eq!(compare("gt.s16"), [1, 0, 0, 1]);
+    assert_eq!(compare("hi.u16"), [1, 1, 0, 1]);
+    assert_eq!(compare("gt.u16"), [1, 1, 0, 1]);
+}

@@ -26,6 +26,7 @@ mod exec_dependency;
 mod exec_endless;
 mod exec_faults;
 mod exec_formulas;
+mod exec_heap;
 mod exec_kernels;
 mod exec_launch_limits;
 mod exec_matrix;
