@@ -1,4 +1,4 @@
-//! Bulk copies: `cp.async.bulk` with `mbarrier` objects and groups, `cp.reduce.async.bulk`.
+//! Bulk copies: `cp.async.bulk` with `mbarrier` objects and groups, `cp.reduce.async.bulk`; and the zeros of `cp.async`.
 
 use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{Checks, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
@@ -125,6 +125,50 @@ fn a_sum_of_halves_keeps_subnormal_numbers() {
     assert_eq!(words, [0x0001_0002; 64]);
     // There is no other sum of halves.
     told(&format!("{write}{}{end}", add.replace(".noftz", "")), "with these operands");
+}
+
+#[test]
+fn a_reduction_uses_what_a_copy_only_moves() {
+    // Half of the words are never written.
+    let write = "setp.lt.u32 %p1, %t, 32;\n@%p1 st.shared.u32 [%own], %t;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n";
+    let end = "@%first cp.async.bulk.commit_group;\n@%first cp.async.bulk.wait_group.read 0;\n";
+    let copy = "@%first cp.async.bulk.global.shared::cta.bulk_group [%out], [%data], 256;\n";
+    let add = "@%first cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%out], [%data], 256;\n";
+    let (_, outcome) = run(&format!("{write}{copy}{end}"), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    told(&format!("{write}{add}{end}"), "never written");
+    let (_, outcome) = run(&format!("{write}{}{end}", add.replace("256", "128")), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+}
+
+#[test]
+fn a_sum_of_singles_keeps_subnormal_numbers() {
+    let write = "mov.b32 %r0, 3;\nst.shared.b32 [%own], %r0;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n";
+    let end = "@%first cp.async.bulk.commit_group;\n@%first cp.async.bulk.wait_group.read 0;\n";
+    let add = "@%first cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%out], [%data], 256;\n";
+    let (words, outcome) = run(&format!("{write}{add}{end}"), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    // The ones in memory are the smallest numbers; an atomic would flush them.
+    assert_eq!(words, [4; 64]);
+}
+
+#[test]
+fn a_small_copy_fills_with_zeros_what_its_size_leaves_out() {
+    // Each thread copies its own word: so many bytes of it, or none.
+    let write = "mad.lo.u32 %r0, %t, 0x01010101, 0x84838281;\nst.global.u32 [%mine], %r0;\nmov.u32 %r1, 0xffffffff;\nst.shared.u32 [%own], %r1;\n\
+                 rem.u32 %r2, %t, 5;\nsetp.lt.u32 %p1, %r2, 2;\n";
+    let end = "cp.async.wait_all;\nld.shared.u32 %r3, [%own];\nst.global.u32 [%mine], %r3;\n";
+    let word = |thread: u32| 0x8483_8281_u32.wrapping_add(thread * 0x0101_0101);
+    let copied = |operand: &str| {
+        let (words, outcome) =
+            run(&format!("{write}cp.async.ca.shared.global [%own], [%mine], 4, {operand};\n{end}"), 0);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        words
+    };
+    let part = |thread: u32| (u64::from(word(thread)) & ((1 << (8 * (thread % 5))) - 1)) as u32;
+    assert_eq!(copied("%r2"), (0..64).map(part).collect::<Vec<u32>>());
+    let ignored = |thread: u32| if thread % 5 < 2 { 0 } else { word(thread) };
+    assert_eq!(copied("%p1"), (0..64).map(ignored).collect::<Vec<u32>>());
 }
 
 #[test]
