@@ -88,6 +88,30 @@ fn the_nearest_texel_and_what_lies_outside() {
         object
     };
     assert_eq!(first(&fetched(&singles(&ROW), bordered, FETCH_1D, &places))[4..], [7.0, 7.0, 7.0]);
+    // Integers have the border as a number of theirs.
+    for (kind, border, expected) in [
+        (TexelKind::U32, 7.0, 7),
+        (TexelKind::S32, -3.0, -3_i32 as u32),
+        (TexelKind::F32, 7.0, 7.0_f32.to_bits()),
+    ] {
+        let object = |address| {
+            let mut object = TextureObject::image(address, TexelFormat { kind, channels: 1 }, [4, 1, 1]);
+            object.sampler.address = [AddressMode::Border; 3];
+            object.sampler.border = [border, 0.0, 0.0, 0.0];
+            object
+        };
+        let fetch = FETCH_1D.replace("f32.f32", if kind == TexelKind::F32 { "f32.f32" } else { "s32.f32" });
+        assert_eq!(fetched(&singles(&ROW), object, &fetch, &[at(&[9.0])])[0][0], expected, "{kind:?}");
+    }
+    // Coordinates in texels do not wrap, and are not mirrored.
+    for mode in [AddressMode::Wrap, AddressMode::Mirror] {
+        let object = |address| {
+            let mut object = image(address);
+            object.sampler.address = [mode; 3];
+            object
+        };
+        assert_eq!(first(&fetched(&singles(&ROW), object, FETCH_1D, &places))[4..], [10.0, 80.0, 80.0]);
+    }
     // Normalized coordinates wrap and are mirrored.
     let places: Vec<[u32; 4]> = [0.3, -0.1, 1.3, 1.9, 2.3].iter().map(|x| at(&[*x])).collect();
     for (mode, expected) in [
@@ -231,6 +255,16 @@ fn volumes_layers_and_cubes() {
     ];
     let expected = [1.0, 4.0, 9.0, 15.0, 17.0, 20.0];
     assert_eq!(first(&fetched(&singles(&numbers), cube, fetch, &places)), expected);
+    // Of several cubes the layer names one, and the last one stands for those behind it.
+    let more: Vec<f32> = (0..48).map(|number| number as f32).collect();
+    let cubes = |address| TextureObject { layers: 12, ..cube(address) };
+    let fetch = "tex.acube.v4.f32.f32 {%a, %b, %c, %d}, [%tex, {%w, %x, %y, %z}];";
+    let place = |layer: u32| {
+        let [x, y, z, _] = at(&[1.0, 0.5, -0.5]);
+        [x, y, z, layer]
+    };
+    let found = fetched(&singles(&more), cubes, fetch, &[place(0), place(1), place(5)]);
+    assert_eq!(first(&found), [1.0, 25.0, 25.0]);
 }
 
 #[test]
