@@ -66,6 +66,9 @@ fn accesses_are_checked_as_in_other_shared_memory() {
     let unwritten =
         found(&at(".reg .pred %q;\nld.shared.u32 %r1, [%r0];\nsetp.eq.u32 %q, %r1, 77;\n@%q trap;"));
     assert!(unwritten.iter().any(|text| text.contains("never written")), "{unwritten:?}");
+    // 256 bytes of the kernel and 64 of the launch.
+    let total = "mov.u32 %r0, own;\nmov.u32 %r1, %total_smem_size;\n";
+    assert_eq!(run(&format!("{total}{STORE}")).0, [320; 64]);
     // The shared memory of the kernel is where it is without it.
     let own = "mov.u32 %r1, own;\n";
     assert_eq!(run(&at(own)).0, [0; 64]);
