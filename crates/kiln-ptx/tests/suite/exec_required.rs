@@ -73,6 +73,14 @@ fn the_first_version_and_architecture_are_named() {
         ("8.0", "sm_90", "setmaxnreg.inc.sync.aligned.u32 64;", "PTX 8.0 and sm_90a to sm_121a"),
         ("7.3", "sm_80", "ld.global.L2::cache_hint.b32 %r1,[%d1],%d2;", "PTX 7.4 and sm_80 or newer"),
         ("8.0", "sm_80", "mov.u32 %r1,%cluster_ctarank;", "PTX 7.8 and sm_90 or newer"),
+        (
+            "9.0",
+            "sm_89",
+            "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%d0],{%r0};",
+            "PTX 7.8 and sm_90 or newer",
+        ),
+        ("7.7", "sm_80", "movmatrix.sync.aligned.m8n8.trans.b16 %r0,%r1;", "PTX 7.8 and sm_75 or newer"),
+        ("9.0", "sm_62", "match.any.sync.b32 %r0,%r1,0xffffffff;", "PTX 6.0 and sm_70 or newer"),
         // The later version and the later architecture of two rules.
         (
             "7.4",
