@@ -304,6 +304,12 @@ fn asynchronous_copies_are_done_with_their_phase() {
     assert!(outcome.is_clean(), "{:?}", outcome.findings);
     let early = format!("{}{copy}{arrive}ld.shared.u32 %r1, [%own];\n{wait}", init(64));
     told(&findings(64, &early), "pending copy");
+    // A copy behind the arrival is not done with the phase.
+    let behind = "cp.async.ca.shared.global [%own+256], [%in], 4;\n";
+    let read = "setp.lt.u32 %p1, %t, 32;\n@%p1 ld.shared.u32 %r1, [%own+256];\n";
+    told(&findings(64, &format!("{}{copy}{arrive}{behind}{wait}{read}", init(64))), "pending copy");
+    let waited = format!("{}{copy}{arrive}{behind}{wait}cp.async.wait_all;\n{read}", init(64));
+    assert_eq!(findings(64, &waited), Vec::<String>::new());
 }
 
 #[test]
