@@ -8,7 +8,8 @@ use super::code_location::CodeSite;
 use super::deadlock_report::DeadlockPlace;
 use super::fault::ExecFault;
 use super::finding_text::{
-    Thread, write_leak, write_no_proxy_fence, write_non_coherent, write_uninitialised,
+    Thread, write_leak, write_no_proxy_fence, write_non_coherent, write_pending_copy, write_unfinished_copy,
+    write_uninitialised,
 };
 use super::memory::{Miss, MissKind, SharedMap};
 use super::race_remedy::RaceRemedy;
@@ -407,27 +408,11 @@ impl fmt::Display for ExecFindingKind {
                 "same value: {access} and the write by {}, with nothing to order them",
                 Thread(earlier_site)
             ),
-            Self::PendingCopy { access, copy_site } if access.memory == "global" => write!(
-                f,
-                "pending copy: {access}, from where the asynchronous copy by {} still reads; wait for the copy first",
-                Thread(copy_site)
-            ),
             Self::NonCoherent { access, earlier, earlier_site } => {
                 write_non_coherent(f, access, *earlier, earlier_site)
             }
-            Self::PendingCopy { access, copy_site } => write!(
-                f,
-                "pending copy: {access}, where the asynchronous copy by {} has not been waited for",
-                Thread(copy_site)
-            ),
-            Self::UnfinishedCopy { access, is_committed } => write!(
-                f,
-                "pending copy: {access} by an asynchronous copy that its thread does not wait for before the block ends and its shared memory with it: {}",
-                match is_committed {
-                    true => "end with cp.async.bulk.wait_group.read 0",
-                    false => "end with cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0",
-                }
-            ),
+            Self::PendingCopy { access, copy_site } => write_pending_copy(f, access, copy_site),
+            Self::UnfinishedCopy { access, is_committed } => write_unfinished_copy(f, access, *is_committed),
             Self::NoProxyFence { access, write_site } => write_no_proxy_fence(f, access, write_site),
             Self::Barrier(text)
             | Self::Deadlock { text, .. }

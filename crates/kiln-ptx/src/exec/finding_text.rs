@@ -20,6 +20,39 @@ pub(super) fn write_leak(f: &mut fmt::Formatter<'_>, blocks: u64, bytes: u64) ->
     write!(f, "leak: {blocks} block{s} of malloc with {bytes} bytes {were} not freed")
 }
 
+pub(super) fn write_pending_copy(
+    f: &mut fmt::Formatter<'_>,
+    access: &BadAccess,
+    copy_site: &CodeSite,
+) -> fmt::Result {
+    let thread = Thread(copy_site);
+    match access.memory {
+        "global" => write!(
+            f,
+            "pending copy: {access}, from where the asynchronous copy by {thread} still reads; wait for the copy first"
+        ),
+        _ => write!(
+            f,
+            "pending copy: {access}, where the asynchronous copy by {thread} has not been waited for"
+        ),
+    }
+}
+
+pub(super) fn write_unfinished_copy(
+    f: &mut fmt::Formatter<'_>,
+    access: &BadAccess,
+    is_committed: bool,
+) -> fmt::Result {
+    let next = match is_committed {
+        true => "end with cp.async.bulk.wait_group.read 0",
+        false => "end with cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0",
+    };
+    write!(
+        f,
+        "pending copy: {access} by an asynchronous copy that its thread does not wait for before the block ends and its shared memory with it: {next}"
+    )
+}
+
 pub(super) fn write_no_proxy_fence(
     f: &mut fmt::Formatter<'_>,
     access: &BadAccess,
