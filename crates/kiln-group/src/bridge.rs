@@ -14,6 +14,7 @@ mod ended_part;
 mod given_up;
 mod place;
 mod reading;
+mod refused;
 mod room;
 mod silent_store;
 mod whole_values;
@@ -34,12 +35,13 @@ use crate::collective_text::called_as_group;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
-use crate::rendezvous::{Rendezvous, RendezvousError};
+use crate::rendezvous::{PutAnswer, Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer};
 use absence::Absence;
 use brought::{Brought, bytes_of};
 use call_text::called_at;
 use place::Place;
+use refused::WholeCall;
 use whole_values::part_of;
 
 /// Bytes of a value that the store is given at a time.
@@ -63,15 +65,21 @@ pub(crate) struct Bridge {
 #[derive(Default)]
 struct Counts {
     calls: u64,
-    collectives: u64,
-    sent: BTreeMap<u32, u64>,
-    received: BTreeMap<u32, u64>,
+    numbers: Numbers,
     /// Values that this rank gave for collectives of all ranks, call by call.
     given: VecDeque<Vec<String>>,
     /// Why this rank takes no more calls.
     given_up: Option<String>,
     /// It has said that it ended its part.
     has_ended: bool,
+}
+
+/// How many collectives this rank has called; of transfers, by the other rank.
+#[derive(Clone, Default)]
+struct Numbers {
+    collectives: u64,
+    sent: BTreeMap<u32, u64>,
+    received: BTreeMap<u32, u64>,
 }
 
 /// Calls whose values are kept. A rank that comes to a call has all values of the one before, which the others gave after they had read those before that.
@@ -157,26 +165,47 @@ impl Bridge {
         given: Vec<Vec<u8>>,
         mut met: impl FnMut(&'p Part, Vec<Brought>) -> Result<()>,
     ) -> Result<()> {
-        if parts.iter().any(|part| !part.is_pairwise()) {
-            counts.given.push_back(Vec::new());
-        }
-        if counts.given.len() > KEPT_CALLS {
-            for old in counts.given.pop_front().unwrap_or_default() {
-                self.job.rendezvous.post_removal(&old);
-            }
-        }
-        // All bring what they have before one waits: a send and a receive of one call may meet each other.
         let called = called_as_group(parts);
-        let bring = |((part, called), bytes): ((&Part, &String), &Vec<u8>)| {
-            self.bring(counts, (part, called, caller), bytes)
-        };
-        let places = parts.iter().zip(&called).zip(&given).map(bring).collect::<Result<Vec<_>>>()?;
+        let before = counts.numbers.clone();
+        let places: Vec<Place> =
+            parts.iter().map(|part| self.next_place(&mut counts.numbers, part)).collect();
+        let call = WholeCall { parts, called: &called, places: &places, caller };
+        self.begin_exchange(counts, call, &before)?;
+        // All bring what they have before one waits: a send and a receive of one call may meet each other.
+        for (at, bytes) in given.iter().enumerate() {
+            self.bring(counts, (call, at), bytes, &before)?;
+        }
         // The deadline is for ranks that do not come, and not for large values.
         let mut end = after(Instant::now(), self.deadline);
+        let mut all = Vec::with_capacity(parts.len());
         for (((part, called), place), own) in parts.iter().zip(&called).zip(&places).zip(given) {
-            let brought = self
-                .meet((part, called, caller), (place, own), &mut end)
+            let met = self
+                .meet((part, called, caller), (place, &places, own), &mut end)
                 .inspect_err(|why| self.give_up(counts, (parts, &places), why))?;
+            match met {
+                Ok(brought) => all.push(brought),
+                Err((rank, other)) => {
+                    let is_call = !other.said.is_empty();
+                    if let (false, Place::Pair(transfer)) = (is_call, place) {
+                        self.job.rendezvous.forget(format!("{}/", self.key(place, rank)));
+                        self.check_order(*transfer, &other, caller)?;
+                    }
+                    let why = self.disagreement((place, part, caller), rank, (called, other));
+                    // A send without room is one that both ranks have called.
+                    if is_call || parts.len() > 1 {
+                        self.refuse(counts, call, (before, &why));
+                    }
+                    return Err(why);
+                }
+            }
+        }
+        // What is received goes away in the store once all parts are known to fit.
+        for ((part, place), brought) in parts.iter().zip(&places).zip(all) {
+            if let (Place::Pair(transfer), Some(one)) = (place, brought.first()) {
+                self.take(place, one)?;
+                self.check_order(*transfer, one, caller)
+                    .inspect_err(|why| self.say_given_up(counts, &[], &why.to_string()))?;
+            }
             met(part, brought)?;
         }
         self.job.rendezvous.say_came(|of_job| {
@@ -227,61 +256,101 @@ impl Bridge {
         Ok(())
     }
 
-    /// Gives what this rank brings to the store.
-    fn bring(
-        &self,
-        counts: &mut Counts,
-        (part, called, caller): (&Part, &str, Caller),
-        bytes: &[u8],
-    ) -> Result<Place> {
-        let collective = &part.collective;
-        let peer = collective.root_rank().unwrap_or(0);
+    /// Where a part of the next call of this rank meets those of others.
+    fn next_place(&self, numbers: &mut Numbers, part: &Part) -> Place {
+        let peer = part.collective.root_rank().unwrap_or(0);
         let next = |known: &mut BTreeMap<u32, u64>| {
             let number = known.entry(peer).or_default();
             *number += 1;
             *number - 1
         };
-        let place = match collective.kind() {
+        match part.collective.kind() {
             CollectiveKind::Send => {
-                Place::Pair(Transfer { from: self.rank, to: peer, number: next(&mut counts.sent) })
+                Place::Pair(Transfer { from: self.rank, to: peer, number: next(&mut numbers.sent) })
             }
             CollectiveKind::Recv => {
-                let number = next(&mut counts.received);
-                return Ok(Place::Pair(Transfer { from: peer, to: self.rank, number }));
+                Place::Pair(Transfer { from: peer, to: self.rank, number: next(&mut numbers.received) })
             }
             _ => {
-                counts.collectives += 1;
-                Place::All(counts.collectives - 1)
+                numbers.collectives += 1;
+                Place::All(numbers.collectives - 1)
             }
-        };
-        let said = match &place {
+        }
+    }
+
+    /// Has the store compare a group, and makes place for what this rank brings.
+    fn begin_exchange(&self, counts: &mut Counts, call: WholeCall<'_>, before: &Numbers) -> Result<()> {
+        match self.compare_group(call)? {
+            PutAnswer::Done => {}
+            PutAnswer::Refused(answer) => {
+                counts.numbers = before.clone();
+                return Err(self.misfit(call, &answer).unwrap_or_else(|| self.unread(call)));
+            }
+            PutAnswer::Silent => {
+                let Some((place, part)) = call.places.iter().zip(call.parts).next() else { return Ok(()) };
+                let why = self.silent_store(place, (part, call.caller));
+                self.give_up(counts, (call.parts, call.places), &why);
+                return Err(why);
+            }
+        }
+        if call.parts.iter().any(|part| !part.is_pairwise()) {
+            counts.given.push_back(Vec::new());
+        }
+        if counts.given.len() > KEPT_CALLS {
+            for old in counts.given.pop_front().unwrap_or_default() {
+                self.job.rendezvous.post_removal(&old);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives what this rank brings to a part of a call to the store.
+    fn bring(
+        &self,
+        counts: &mut Counts,
+        (call, at): (WholeCall<'_>, usize),
+        bytes: &[u8],
+        before: &Numbers,
+    ) -> Result<()> {
+        let caller = call.caller;
+        let all = call.parts.iter().zip(call.called).zip(call.places);
+        let Some(((part, called), place)) = all.into_iter().nth(at) else { return Ok(()) };
+        let said = match place {
             Place::All(_) => caller.place.to_string(),
+            Place::Pair(Transfer { from, .. }) if *from != self.rank => return Ok(()),
             Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
         };
         let head = transfer::Brought { called, said: &said, call: caller.number, bytes: &[] }.packed();
-        let key = self.key(&place, self.rank);
+        let key = self.key(place, self.rank);
         let chunks = (head.len() + bytes.len()).div_ceil(CHUNK_BYTES).max(1);
         for at in 0..chunks {
             let [first, second] = part_of(&head, bytes, at * CHUNK_BYTES..(at + 1) * CHUNK_BYTES);
             let value = [&(chunks as u64).to_le_bytes()[..], first, second].concat();
             let piece = format!("{key}/{at}");
             let put = self.job.rendezvous.put_until(&piece, &value, self.answer_end());
-            if let (Place::All(_), Some(given)) = (&place, counts.given.back_mut()) {
+            if let (Place::All(_), Some(given)) = (place, counts.given.back_mut()) {
                 given.push(piece);
             }
             match put {
                 Err(RendezvousError::Full { limit, .. }) => {
-                    return Err(self.no_room(&place, part, (&key, at, limit)));
-                }
-                Ok(false) => {
-                    let why = self.silent_store(&place, (part, caller));
-                    self.give_up(counts, (std::slice::from_ref(part), std::slice::from_ref(&place)), &why);
+                    let why = self.no_room(place, part, (&key, at, limit));
+                    if call.parts.len() > 1 {
+                        self.refuse(counts, call, (before.clone(), &why));
+                    }
                     return Err(why);
                 }
-                put => put.map_err(rendezvous)?,
-            };
+                Ok(PutAnswer::Silent) => {
+                    let why = self.silent_store(place, (part, caller));
+                    self.give_up(counts, (call.parts, call.places), &why);
+                    return Err(why);
+                }
+                Ok(PutAnswer::Refused(answer)) => {
+                    return Err(self.not_taken(counts, (call, place, part, called), &answer, before));
+                }
+                put => drop(put.map_err(rendezvous)?),
+            }
         }
-        Ok(place)
+        Ok(())
     }
 
     /// What ranks bring to this communicator is not read any more: it has lost a rank.
@@ -289,52 +358,59 @@ impl Bridge {
         self.job.rendezvous.forget(format!("{}/", self.name));
     }
 
-    /// Waits for what the others bring, by rank; for a transfer the sender's alone.
+    /// Waits for what the others bring, by rank; for a transfer the sender's alone. The first that brings something else is not an error yet.
     fn meet(
         &self,
         (part, own, caller): (&Part, &str, Caller),
-        (place, mut own_bytes): (&Place, Vec<u8>),
+        (place, places, mut own_bytes): (&Place, &[Place], Vec<u8>),
         end: &mut Instant,
-    ) -> Result<Vec<Brought>> {
+    ) -> Result<std::result::Result<Vec<Brought>, (u32, Brought)>> {
         let ranks: Vec<u32> = match place {
             Place::All(_) => (0..self.size).collect(),
-            Place::Pair(Transfer { to, .. }) if *to != self.rank => return Ok(Vec::new()),
+            Place::Pair(Transfer { to, .. }) if *to != self.rank => return Ok(Ok(Vec::new())),
             Place::Pair(Transfer { from, .. }) => vec![*from],
         };
         let mut all = Vec::with_capacity(ranks.len());
         for rank in ranks {
             if matches!(place, Place::All(_)) && rank == self.rank {
                 let (called, said) = (own.to_owned(), String::new());
-                all.push(Brought { called, said, bytes: std::mem::take(&mut own_bytes) });
+                let bytes = std::mem::take(&mut own_bytes);
+                all.push(Brought { called, said, bytes, call: caller.number, pieces: 0 });
                 continue;
             }
-            let brought = self.brought(place, rank, (part, caller, end))?;
+            let brought = self.brought((place, places), rank, (part, caller, end))?;
             if own != brought.called {
-                return Err(self.disagreement((place, part, caller), rank, (own, brought)));
+                return Ok(Err((rank, brought)));
             }
             all.push(brought);
         }
-        Ok(all)
+        Ok(Ok(all))
     }
 
     fn brought(
         &self,
-        place: &Place,
+        (place, places): (&Place, &[Place]),
         rank: u32,
         (part, caller, end): (&Part, Caller, &mut Instant),
     ) -> Result<Brought> {
         let key = self.key(place, rank);
         let absent = |gone: (u32, Absence)| self.absent(place, gone, (part, caller));
         let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
-        let (mut came, mut until, mut is_refused) = (None, *end, false);
+        let (mut came, mut until, mut is_decided) = (None, *end, false);
         while at < chunks {
-            let found = self.piece(place, rank, (&format!("{key}/{at}"), until))?.map_err(absent)?;
+            let found = match self.piece(place, rank, (&format!("{key}/{at}"), until))? {
+                Err((_, Absence::Late)) if !is_decided && self.decide(places, (place, rank), part)? => {
+                    // All have come: what is missing is on its way.
+                    (is_decided, until) = (true, after(Instant::now(), self.deadline));
+                    continue;
+                }
+                found => found.map_err(absent)?,
+            };
             let Some((head, chunk)) = found.split_first_chunk::<8>() else {
                 return Err(absent((rank, Absence::Late)));
             };
             let head = u64::from_le_bytes(*head);
-            is_refused = at > 0 && head != chunks;
-            if is_refused {
+            if at > 0 && head != chunks {
                 message.clear();
             }
             // The first piece says what the rank calls, and that is all that some ranks read.
@@ -350,21 +426,11 @@ impl Bridge {
             until = after(now, self.deadline);
         }
         *end = after(*end, came.map_or(Duration::ZERO, |came| came.elapsed()));
-        match place {
-            Place::Pair(_) if is_refused => self.job.rendezvous.forget(format!("{key}/")),
-            Place::Pair(_) => (0..chunks)
-                .try_for_each(|at| self.job.rendezvous.remove(&format!("{key}/{at}")))
-                .map_err(rendezvous)?,
-            Place::All(_) => {}
-        }
         let brought = transfer::Brought::unpacked(&message).ok_or_else(|| absent((rank, Absence::Late)))?;
-        if let Place::Pair(transfer) = place {
-            self.check_order(*transfer, &brought, caller)?;
-        }
-        let (called, said) = (brought.called.to_owned(), brought.said.to_owned());
+        let (called, said, call) = (brought.called.to_owned(), brought.said.to_owned(), brought.call);
         let head = message.len() - brought.bytes.len();
         message.drain(..head);
-        Ok(Brought { called, said, bytes: message })
+        Ok(Brought { called, said, bytes: message, call, pieces: at })
     }
 
     /// Whether this rank needs the bytes that another one brings.

@@ -38,6 +38,7 @@ use crate::deadline::after;
 use crate::rank_environment::RankEnvironment;
 use addresses::{are_foreign, listen, port, resolve};
 use connection::Connection;
+pub(crate) use departures::PutAnswer;
 use end_notes::EndNotes;
 pub(crate) use error::RAISE_LIMITS;
 pub use error::RendezvousError;

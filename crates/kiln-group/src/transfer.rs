@@ -89,6 +89,11 @@ pub(crate) fn collective_keys(communicator: &str) -> String {
     format!("{communicator}/all/")
 }
 
+/// Where a rank says which call of a communicator it gave up, and why.
+pub(crate) fn given_up_key(communicator: &str, rank: u32) -> String {
+    format!("{}gave up/{rank}", collective_keys(communicator))
+}
+
 /// The communicator of which a rank says with this value that it has ended its part, and its size.
 pub(crate) fn ended<'k>(key: &'k str, value: &[u8]) -> Option<(&'k str, u32)> {
     let (communicator, rank) = key.rsplit_once("/end/").filter(|_| is_exchange(key))?;
@@ -138,7 +143,7 @@ pub(crate) fn unreceived<'v>(
         let (communicator, Transfer { from, to, number }) = Transfer::of_first_piece(key)?;
         let have_ended = [from, to].iter().all(|rank| is_there(&end_key(communicator, *rank)));
         // A send that was refused says nothing.
-        let said = have_ended.then(|| said_of(value))?.filter(|said| !said.is_empty())?;
+        let (_, said) = have_ended.then(|| texts_of(value))?.filter(|(_, said)| !said.is_empty())?;
         Some((
             communicator,
             from,
@@ -181,13 +186,14 @@ impl<'m> Brought<'m> {
     }
 }
 
-/// The second of them, of the first piece of a message behind the number of pieces.
-fn said_of(piece: &[u8]) -> Option<&str> {
-    Some(text(text(piece.split_first_chunk::<8>()?.1)?.1)?.0)
+/// What is called and what is said of it, of the first piece of a message behind the number of pieces.
+pub(crate) fn texts_of(piece: &[u8]) -> Option<(&str, &str)> {
+    let (called, rest) = text(piece.split_first_chunk::<8>()?.1)?;
+    Some((called, text(rest)?.0))
 }
 
 /// A text with its length before it, and what is behind.
-fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+pub(crate) fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
     let (text, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     Some((std::str::from_utf8(text).ok()?, rest))

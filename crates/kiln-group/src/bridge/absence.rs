@@ -224,6 +224,37 @@ impl Bridge {
         if ranks.is_empty() { vec![known] } else { ranks }
     }
 
+    /// A rank is late for a call of all: whether the store knows that all have come. Otherwise the call is given up.
+    pub(super) fn decide(&self, places: &[Place], (place, rank): (&Place, u32), part: &Part) -> Result<bool> {
+        // A transfer for which no one came is not done, whoever came to the rest of its group.
+        if matches!(place, Place::Pair(_)) {
+            return Ok(false);
+        }
+        let (ranks, what) = self.absent_from_all(place, (rank, Absence::Late), part);
+        let of_job: Vec<u32> = ranks.iter().map(|rank| self.of_job(*rank)).collect();
+        self.have_come(places, (&of_job, &what))
+    }
+
+    /// The error of a call that the store does not take, since a rank has given it up.
+    pub(super) fn refused_collective(
+        &self,
+        place: &Place,
+        (part, caller): (&Part, Caller),
+        answer: &[u8],
+    ) -> Result<GroupError> {
+        let by = answer.first_chunk().map_or(self.rank, |by| u32::from_le_bytes(*by));
+        // Another rank that has gone before may be the reason.
+        if let Some(gone) = self.find_gone(place)? {
+            return Ok(self.absent(place, gone, (part, caller)));
+        }
+        let until = Instant::now() + ANSWER_LIMIT;
+        let said = self.job.rendezvous.last_word(self.of_job(by), &self.given_up_key(by), until);
+        Ok(match said {
+            Some(said) => self.told_given_up(&said),
+            None => self.absent(place, (by, Absence::Ended), (part, caller)),
+        })
+    }
+
     /// A rank does not come to a call.
     pub(super) fn absent(
         &self,

@@ -8,6 +8,10 @@ pub(super) struct Brought {
     /// Its line; for a transfer what is said of it, with the line.
     pub(super) said: String,
     pub(super) bytes: Vec<u8>,
+    /// Which call of its rank it is.
+    pub(super) call: u64,
+    /// How many pieces of it are in the store.
+    pub(super) pieces: u64,
 }
 
 impl Brought {

@@ -2,19 +2,14 @@
 
 use kiln_runtime::internal::note_finding;
 
-use super::{Bridge, Caller, rendezvous};
+use super::{Bridge, Brought, Caller, rendezvous};
 use crate::error::{GroupError, Result};
-use crate::transfer::{Brought, Transfer};
+use crate::transfer::Transfer;
 use crate::transfer_order::MetTransfer;
 
 impl Bridge {
     /// Tells the store, which knows the transfers of all ranks, that something was received.
-    pub(super) fn check_order(
-        &self,
-        transfer: Transfer,
-        brought: &Brought<'_>,
-        caller: Caller,
-    ) -> Result<()> {
+    pub(super) fn check_order(&self, transfer: Transfer, brought: &Brought, caller: Caller) -> Result<()> {
         let said = brought.said.to_owned();
         let met = MetTransfer { transfer, sent_in: brought.call, received_in: caller.number, said };
         let answer =

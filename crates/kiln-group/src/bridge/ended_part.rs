@@ -26,7 +26,7 @@ impl Bridge {
         if std::mem::replace(&mut counts.has_ended, true) {
             return;
         }
-        let said = transfer::end_value(self.size, &counts.sent, is_shut_down);
+        let said = transfer::end_value(self.size, &counts.numbers.sent, is_shut_down);
         self.job.rendezvous.post(&self.end_key(self.rank), &said);
         self.say_departed("ended");
     }

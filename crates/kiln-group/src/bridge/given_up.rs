@@ -1,9 +1,10 @@
 //! Calls that a rank has given up because another one did not come. The ranks do not agree any more then which call is which, so the communicator takes no more of them on any rank.
 
-use super::{Bridge, Counts, Place};
+use super::{Bridge, Counts, Place, rendezvous};
 use crate::collective_part::Part;
 use crate::error::{GroupError, Result};
-use crate::rendezvous::{ToldAbsence, WhyAbsent};
+use crate::given_up_collectives::WantedEnd;
+use crate::rendezvous::{PutAnswer, ToldAbsence, WhyAbsent};
 use crate::transfer::{self, Transfer};
 
 /// What stands between a rank that gave up and why.
@@ -31,12 +32,17 @@ impl Bridge {
         if let ([_], [Place::Pair(Transfer { from, to, .. })]) = (parts, places)
             && *to == self.rank
         {
-            counts.received.entry(*from).and_modify(|count| *count = count.saturating_sub(1));
+            counts.numbers.received.entry(*from).and_modify(|count| *count = count.saturating_sub(1));
             return;
         }
+        self.say_given_up(counts, places, what);
+    }
+
+    /// This rank takes no more calls, and the others are told why.
+    pub(super) fn say_given_up(&self, counts: &mut Counts, places: &[Place], what: &str) {
         // The first rank that gave up is the one that the others are told of.
         let why = match what.contains(GAVE_UP) {
-            true => what.clone(),
+            true => what.to_owned(),
             false => format!("rank {}{GAVE_UP}{what}", self.rank),
         };
         // Said before it is withdrawn: a rank whose value is missing has given up, or has not come. Which ranks of the job were late stands before why.
@@ -45,11 +51,36 @@ impl Bridge {
         let late: Vec<String> = late.iter().map(u32::to_string).collect();
         let said = format!("{} {why}", late.join(","));
         self.job.rendezvous.post(&self.given_up_key(self.rank), said.as_bytes());
-        for place in places.iter().filter(|place| matches!(place, Place::All(_))) {
+        if let Some((key, wanted)) = self.wanted_end(places, said.into_bytes()) {
+            self.job.rendezvous.post(&key, &wanted.value());
+        }
+        // What was sent in the same call, and not received yet, is of a call that was not done.
+        let sent = |place: &&Place| matches!(place, Place::Pair(transfer) if transfer.from == self.rank);
+        for place in places.iter().filter(sent) {
             self.job.rendezvous.forget(format!("{}/", self.key(place, self.rank)));
         }
         self.say_departed("gave up");
         counts.given_up = Some(why);
+    }
+
+    /// What this rank says to the store to give up the collectives of a call; none where there is none of all ranks.
+    fn wanted_end(&self, places: &[Place], said: Vec<u8>) -> Option<(String, WantedEnd)> {
+        let number = |place: &Place| match place {
+            Place::All(number) => Some(*number),
+            Place::Pair(_) => None,
+        };
+        let collectives: Vec<u64> = places.iter().filter_map(number).collect();
+        let wanted = WantedEnd { rank: self.rank, size: self.size, collectives, said };
+        (!wanted.collectives.is_empty()).then(|| (WantedEnd::key(&self.name, self.rank), wanted))
+    }
+
+    /// Ranks of the job have not come to a call within the deadline: whether the store knows better. Otherwise the call is given up, for all ranks.
+    pub(super) fn have_come(&self, places: &[Place], (of_job, what): (&[u32], &str)) -> Result<bool> {
+        let late: Vec<String> = of_job.iter().map(u32::to_string).collect();
+        let said = format!("{} rank {}{GAVE_UP}{what}", late.join(","), self.rank);
+        let Some((key, wanted)) = self.wanted_end(places, said.into_bytes()) else { return Ok(false) };
+        let answer = self.job.rendezvous.put_until(&key, &wanted.value(), self.answer_end());
+        Ok(matches!(answer.map_err(rendezvous)?, PutAnswer::Refused(_)))
     }
 
     /// What is said of a call that a rank does not come to any more which gave up one before it.
@@ -65,6 +96,6 @@ impl Bridge {
     }
 
     pub(super) fn given_up_key(&self, rank: u32) -> String {
-        format!("{}gave up/{rank}", transfer::collective_keys(&self.name))
+        transfer::given_up_key(&self.name, rank)
     }
 }

@@ -12,6 +12,15 @@ use super::{Rendezvous, Result, SILENT_STORE};
 /// How long the store may take to answer what it always can answer.
 const STORE_LIMIT: Duration = Duration::from_millis(500);
 
+/// What the store answers to a value.
+pub(crate) enum PutAnswer {
+    Done,
+    /// It has not taken the value, and says why.
+    Refused(Vec<u8>),
+    /// It does not answer.
+    Silent,
+}
+
 impl Rendezvous {
     /// Ranks that have left as planned, the first one first.
     pub(crate) fn left_ranks(&self) -> Vec<u32> {
@@ -32,13 +41,15 @@ impl Rendezvous {
         self.value_of(rank, name, losses, answer)
     }
 
-    /// Puts a value; false if the store does not answer until then.
-    pub(crate) fn put_until(&self, key: &str, value: &[u8], end: Instant) -> Result<bool> {
+    /// Puts a value that the store may have something to say about.
+    pub(crate) fn put_until(&self, key: &str, value: &[u8], end: Instant) -> Result<PutAnswer> {
         check(key, value)?;
         let make = |id| Message::Put { id, key: key.into(), value: value.into() };
         match self.connection.request(make, end, EndingLosses::None)? {
             Some(Message::Full { limit, .. }) => Err(RendezvousError::Full { key: key.into(), limit }),
-            answer => Ok(answer.is_some()),
+            Some(Message::Value { value, .. }) => Ok(PutAnswer::Refused(value)),
+            Some(_) => Ok(PutAnswer::Done),
+            None => Ok(PutAnswer::Silent),
         }
     }
 

@@ -8,6 +8,8 @@ use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
 use super::refused_processes::{REFUSED_KEY, RefusedProcesses};
 use super::told_absences::{ToldAbsence, ToldAbsences};
+use crate::compared_groups::{self, ComparedCall, ComparedGroups};
+use crate::given_up_collectives::{GivenUpCollectives, WantedEnd, brought_keys};
 use crate::transfer::{self, Transfer};
 use crate::transfer_order::{MetTransfer, TransferOrder};
 
@@ -34,6 +36,8 @@ pub(super) struct Store {
     left: BTreeSet<u32>,
     ring: HostRing,
     order: TransferOrder,
+    groups: ComparedGroups,
+    given_up: GivenUpCollectives,
     told: ToldAbsences,
     refused: RefusedProcesses,
 }
@@ -64,6 +68,8 @@ impl Store {
             left: BTreeSet::new(),
             ring: HostRing::default(),
             order: TransferOrder::default(),
+            groups: ComparedGroups::default(),
+            given_up: GivenUpCollectives::default(),
             told: ToldAbsences::default(),
             refused: RefusedProcesses::default(),
         }
@@ -250,9 +256,19 @@ impl Store {
     fn put(&mut self, rank: u32, id: u64, key: String, value: Vec<u8>) -> Vec<Delivery> {
         // What a receiver says is not kept, and answered with the sends that wait for each other.
         if let Some((communicator, met)) = MetTransfer::parse(&key, &value) {
+            self.groups.received(communicator, &met.transfer);
             let circle = self.order.received(communicator, met);
             let answer = |sends: Vec<String>| Message::Value { id, value: sends.join("\n").into_bytes() };
             return vec![(rank, circle.map_or(Message::Done { id }, answer))];
+        }
+        if let Some((communicator, wanted)) = WantedEnd::parse(&key, &value) {
+            return self.give_up(rank, id, communicator, wanted);
+        }
+        if let Some(why) = self.misfit(&key, &value) {
+            return vec![(rank, Message::Value { id, value: why })];
+        }
+        if compared_groups::group_of(&key).is_some() {
+            return vec![(rank, Message::Done { id })];
         }
         let before = self.values.get(&key).map_or(0, |value| room(&key, value));
         let (used, limit) = match transfer::is_exchange(&key) {
@@ -281,6 +297,39 @@ impl Store {
             && (0..size).all(|rank| self.values.contains_key(&transfer::end_key(&name, rank)))
         {
             self.forget(&transfer::collective_keys(&name));
+            self.groups.forget(&format!("{name}/"));
+        }
+        deliveries
+    }
+
+    /// Why a value is not taken that belongs to a call of a communicator.
+    fn misfit(&mut self, key: &str, value: &[u8]) -> Option<Vec<u8>> {
+        if let Some(group) = compared_groups::group_of(key) {
+            let sent = |transfer: &Transfer| {
+                let piece = self.values.get(&format!("{}/0", transfer.key(group.0)))?;
+                let (called, said) = transfer::texts_of(piece)?;
+                Some(ComparedCall { called: called.to_owned(), said: said.to_owned() })
+            };
+            return self.groups.call(group, value, sent).map(|misfit| misfit.packed());
+        }
+        if let Some(rank) = self.given_up.given_up_by(key) {
+            return Some(rank.to_le_bytes().to_vec());
+        }
+        let (communicator, transfer) = Transfer::of_first_piece(key)?;
+        // A send that was refused says nothing.
+        let (called, _) = transfer::texts_of(value).filter(|(_, said)| !said.is_empty())?;
+        self.groups.sent(communicator, &transfer, called).map(|other| other.packed())
+    }
+
+    /// A rank wants to give up collectives of a communicator.
+    fn give_up(&mut self, rank: u32, id: u64, communicator: &str, wanted: WantedEnd) -> Vec<Delivery> {
+        if !self.given_up.decide(communicator, &wanted, |key| self.values.contains_key(key)) {
+            return vec![(rank, Message::Value { id, value: Vec::new() })];
+        }
+        // Said before it is withdrawn: a rank whose value is missing has given up, or has not come.
+        let deliveries = self.put(rank, id, transfer::given_up_key(communicator, wanted.rank), wanted.said);
+        for number in wanted.collectives {
+            self.forget(&brought_keys(communicator, number, wanted.rank));
         }
         deliveries
     }
@@ -297,6 +346,8 @@ impl Store {
         let keys: Vec<String> = self.values.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
         keys.iter().for_each(|key| self.remove(key));
         self.order.forget(prefix);
+        self.groups.forget(prefix);
+        self.given_up.forget(prefix);
     }
 }
 

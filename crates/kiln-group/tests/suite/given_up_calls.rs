@@ -11,6 +11,8 @@ use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, Rendezvous};
 
 use crate::job_rig::{Plan, free_port, join, said, sum, try_sum};
 
+const CROSSINGS: u32 = 12;
+
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
     crate::job_rig::start("given_up_calls::late_process", scene, (port, rank, size))
 }
@@ -38,6 +40,30 @@ fn late_process() {
         scene => panic!("{scene}"),
     }
     job.barrier("end").unwrap();
+}
+
+/// Not a test: what the other ranks do that call two communicators in another order than rank 0.
+#[test]
+fn crossing_process() {
+    let Some(plan) = Plan::of_process() else { return };
+    cross(&plan.join()).iter().for_each(|done| println!("done: {done}"));
+}
+
+/// Two communicators that rank 0 calls in another order than the others, again and again: whether each call was done. All give up at about the same time, and then come to the other one.
+fn cross(job: &Arc<Rendezvous>) -> Vec<bool> {
+    let mut done = Vec::new();
+    for round in 0..CROSSINGS {
+        let [one, two] = [(); 2].map(|()| meet(job, Duration::from_millis(300)));
+        job.barrier(&format!("round {round}")).unwrap();
+        let calls = if job.rank() == 0 { [&one, &two] } else { [&two, &one] };
+        let mut ends = calls.map(|rank| try_sum(rank).is_ok());
+        if job.rank() != 0 {
+            ends.reverse();
+        }
+        done.extend(ends);
+        job.barrier(&format!("end of round {round}")).unwrap();
+    }
+    done
 }
 
 fn meet(job: &Arc<Rendezvous>, deadline: Duration) -> DeviceCommunicator {
@@ -95,4 +121,19 @@ fn a_receive_that_a_rank_gave_up_does_not_count() {
         assert_eq!(buffer.download().unwrap(), [value; 4]);
     }
     said(other);
+}
+
+#[test]
+fn a_collective_that_ranks_give_up_as_others_come_is_done_on_all_or_on_none() {
+    let port = free_port();
+    let place = |rank| ("given_up_calls::crossing_process", "crosses", (port, rank, 4));
+    let others: Vec<_> =
+        (1..4).map(place).map(|(test, scene, at)| crate::job_rig::start(test, scene, at)).collect();
+    let own: Vec<String> = cross(&join(port, 0, 4)).iter().map(|done| format!("done: {done}")).collect();
+    assert_eq!(own.len(), 2 * CROSSINGS as usize);
+    for other in others {
+        let other = said(other);
+        let theirs: Vec<&str> = other.lines().filter(|line| line.starts_with("done: ")).collect();
+        assert_eq!(theirs, own);
+    }
 }

@@ -57,6 +57,7 @@ mod rank_processes;
 mod rank_scenes;
 mod rebuild_failures;
 mod refused_processes;
+mod refused_transfers;
 mod rendezvous;
 mod rig;
 mod second_losses;
