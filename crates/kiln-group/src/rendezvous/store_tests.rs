@@ -211,3 +211,61 @@ fn a_full_store_refuses_and_keeps_what_it_has() {
         [(0, Message::Value { .. })]
     ));
 }
+
+/// What a rank puts of a transfer or a collective as its first piece.
+fn first_piece(called: &str) -> Vec<u8> {
+    let brought = transfer::Brought { called, said: "a call, at a line", call: 0, bytes: &[] };
+    [&1_u64.to_le_bytes()[..], &brought.packed()].concat()
+}
+
+#[test]
+fn a_send_that_a_group_receives_as_something_else_is_refused_and_not_kept() {
+    let mut store = store(2);
+    (0..2).for_each(|rank| drop(store.join(rank)));
+    let name = transfer::communicator_name("ab");
+    let sent = Transfer { from: 0, to: 1, number: 0 };
+    let call = ComparedCall { called: "nine".into(), said: "a receive, at a line".into() };
+    let group = compared_groups::packed(&[compared_groups::GroupPart { transfer: sent, call }]);
+    let put = |store: &mut Store, rank: u32, key: String, value: Vec<u8>| {
+        store.request(rank, Message::Put { id: 7, key, value })
+    };
+    let is_done = |told: &[Delivery]| matches!(told, [(_, Message::Done { id: 7 })]);
+    assert!(is_done(&put(&mut store, 1, compared_groups::group_key(&name, 1), group.clone())));
+    let piece = format!("{}/0", sent.key(&name));
+    let told = put(&mut store, 0, piece.clone(), first_piece("eight"));
+    assert!(matches!(&told[..], [(0, Message::Value { id: 7, .. })]), "{told:?}");
+    assert!(!store.values.contains_key(&piece));
+    assert!(is_done(&put(&mut store, 0, piece, first_piece("nine"))));
+    // A group that comes second is compared with what is there.
+    let call = ComparedCall { called: "ten".into(), said: "a receive, at a line".into() };
+    let other = compared_groups::packed(&[compared_groups::GroupPart { transfer: sent, call }]);
+    let told = put(&mut store, 1, compared_groups::group_key(&name, 1), other);
+    assert!(matches!(&told[..], [(1, Message::Value { id: 7, .. })]), "{told:?}");
+    assert!(is_done(&put(&mut store, 1, compared_groups::group_key(&name, 1), group)));
+}
+
+#[test]
+fn a_collective_is_given_up_once_for_all_ranks_unless_all_have_come() {
+    let mut store = store(2);
+    (0..2).for_each(|rank| drop(store.join(rank)));
+    let name = transfer::communicator_name("ab");
+    let piece = |number: u64, rank: u32| format!("{}0", brought_keys(&name, number, rank));
+    let put = |store: &mut Store, rank: u32, key: String, value: Vec<u8>| {
+        store.request(rank, Message::Put { id: 7, key, value }).remove(0).1
+    };
+    let give_up = |store: &mut Store, rank: u32, number: u64| {
+        let wanted = WantedEnd { rank, size: 2, collectives: vec![number], said: b"late".to_vec() };
+        put(store, rank, WantedEnd::key(&name, rank), wanted.value())
+    };
+    put(&mut store, 0, piece(0, 0), first_piece("sum"));
+    put(&mut store, 1, piece(0, 1), first_piece("sum"));
+    assert!(matches!(give_up(&mut store, 0, 0), Message::Value { .. }), "all have come");
+    assert!(store.values.contains_key(&piece(0, 0)));
+    put(&mut store, 0, piece(1, 0), first_piece("sum"));
+    assert!(matches!(give_up(&mut store, 0, 1), Message::Done { .. }));
+    assert!(!store.values.contains_key(&piece(1, 0)), "it is taken back");
+    assert_eq!(store.values.get(&transfer::given_up_key(&name, 0)).map(Vec::as_slice), Some(&b"late"[..]));
+    let told = put(&mut store, 1, piece(1, 1), first_piece("sum"));
+    assert_eq!(told, Message::Value { id: 7, value: 0_u32.to_le_bytes().to_vec() });
+    assert!(!store.values.contains_key(&piece(1, 1)), "what comes later is not taken");
+}
