@@ -5,6 +5,7 @@
 //! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
 
 mod absence;
+mod bringing;
 mod brought;
 mod call_text;
 mod compared_calls;
@@ -35,14 +36,12 @@ use crate::collective_text::called_as_group;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
-use crate::rendezvous::{PutAnswer, Rendezvous, RendezvousError};
+use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer};
 use absence::Absence;
 use brought::{Brought, bytes_of};
-use call_text::called_at;
 use place::Place;
 use refused::WholeCall;
-use whole_values::part_of;
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -252,103 +251,6 @@ impl Bridge {
             // Views of the buffers: what is too short is refused here.
             self.given(part)?;
             self.received(part, &[])?;
-        }
-        Ok(())
-    }
-
-    /// Where a part of the next call of this rank meets those of others.
-    fn next_place(&self, numbers: &mut Numbers, part: &Part) -> Place {
-        let peer = part.collective.root_rank().unwrap_or(0);
-        let next = |known: &mut BTreeMap<u32, u64>| {
-            let number = known.entry(peer).or_default();
-            *number += 1;
-            *number - 1
-        };
-        match part.collective.kind() {
-            CollectiveKind::Send => {
-                Place::Pair(Transfer { from: self.rank, to: peer, number: next(&mut numbers.sent) })
-            }
-            CollectiveKind::Recv => {
-                Place::Pair(Transfer { from: peer, to: self.rank, number: next(&mut numbers.received) })
-            }
-            _ => {
-                numbers.collectives += 1;
-                Place::All(numbers.collectives - 1)
-            }
-        }
-    }
-
-    /// Has the store compare a group, and makes place for what this rank brings.
-    fn begin_exchange(&self, counts: &mut Counts, call: WholeCall<'_>, before: &Numbers) -> Result<()> {
-        match self.compare_group(call)? {
-            PutAnswer::Done => {}
-            PutAnswer::Refused(answer) => {
-                counts.numbers = before.clone();
-                return Err(self.misfit(call, &answer).unwrap_or_else(|| self.unread(call)));
-            }
-            PutAnswer::Silent => {
-                let Some((place, part)) = call.places.iter().zip(call.parts).next() else { return Ok(()) };
-                let why = self.silent_store(place, (part, call.caller));
-                self.give_up(counts, (call.parts, call.places), &why);
-                return Err(why);
-            }
-        }
-        if call.parts.iter().any(|part| !part.is_pairwise()) {
-            counts.given.push_back(Vec::new());
-        }
-        if counts.given.len() > KEPT_CALLS {
-            for old in counts.given.pop_front().unwrap_or_default() {
-                self.job.rendezvous.post_removal(&old);
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives what this rank brings to a part of a call to the store.
-    fn bring(
-        &self,
-        counts: &mut Counts,
-        (call, at): (WholeCall<'_>, usize),
-        bytes: &[u8],
-        before: &Numbers,
-    ) -> Result<()> {
-        let caller = call.caller;
-        let all = call.parts.iter().zip(call.called).zip(call.places);
-        let Some(((part, called), place)) = all.into_iter().nth(at) else { return Ok(()) };
-        let said = match place {
-            Place::All(_) => caller.place.to_string(),
-            Place::Pair(Transfer { from, .. }) if *from != self.rank => return Ok(()),
-            Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
-        };
-        let head = transfer::Brought { called, said: &said, call: caller.number, bytes: &[] }.packed();
-        let key = self.key(place, self.rank);
-        let chunks = (head.len() + bytes.len()).div_ceil(CHUNK_BYTES).max(1);
-        for at in 0..chunks {
-            let [first, second] = part_of(&head, bytes, at * CHUNK_BYTES..(at + 1) * CHUNK_BYTES);
-            let value = [&(chunks as u64).to_le_bytes()[..], first, second].concat();
-            let piece = format!("{key}/{at}");
-            let put = self.job.rendezvous.put_until(&piece, &value, self.answer_end());
-            if let (Place::All(_), Some(given)) = (place, counts.given.back_mut()) {
-                given.push(piece);
-            }
-            match put {
-                Err(RendezvousError::Full { limit, .. }) => {
-                    let why = self.no_room(place, part, (&key, at, limit));
-                    if call.parts.len() > 1 {
-                        self.refuse(counts, call, (before.clone(), &why));
-                    }
-                    return Err(why);
-                }
-                Ok(PutAnswer::Silent) => {
-                    let why = self.silent_store(place, (part, caller));
-                    self.give_up(counts, (call.parts, call.places), &why);
-                    return Err(why);
-                }
-                Ok(PutAnswer::Refused(answer)) => {
-                    return Err(self.not_taken(counts, (call, place, part, called), &answer, before));
-                }
-                put => drop(put.map_err(rendezvous)?),
-            }
         }
         Ok(())
     }

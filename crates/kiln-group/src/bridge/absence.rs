@@ -226,7 +226,7 @@ impl Bridge {
 
     /// A rank is late for a call of all: whether the store knows that all have come. Otherwise the call is given up.
     pub(super) fn decide(&self, places: &[Place], (place, rank): (&Place, u32), part: &Part) -> Result<bool> {
-        // A transfer for which no one came is not done, whoever came to the rest of its group.
+        // A transfer to which its other rank does not come is not done, also if all came to the rest of its group.
         if matches!(place, Place::Pair(_)) {
             return Ok(false);
         }
