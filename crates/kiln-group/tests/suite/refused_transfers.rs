@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::DeviceRuntime;
-use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Rendezvous, Result};
+use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction, Rendezvous, Result};
 
 use crate::job_rig::{Plan, free_port, join, said};
 
@@ -46,6 +46,39 @@ fn is_other_call(error: &GroupError) -> bool {
     matches!(error, GroupError::OtherCollective { .. })
 }
 
+/// A group with a collective that differs between the ranks: its transfers may have been received before that is known.
+fn mix(job: &Arc<Rendezvous>) {
+    let rank = meet(job, LONG);
+    let (gpu, other) = (rank.runtime(), 1 - rank.rank());
+    let sum = gpu.upload(&vec![1_u32; 3 + rank.rank() as usize]).unwrap();
+    let (own, buffer) = (gpu.upload(&[111_u32; 8]).unwrap(), gpu.zeros::<u32>(8).unwrap());
+    let all = rank.all_reduce_in_place(&sum, Reduction::Sum);
+    let told = all.and(rank.send(&own, other)).and(rank.recv(&buffer, other)).submit().unwrap_err();
+    assert!(is_other_call(&told), "{told}");
+    let told = receive(&rank, 8).unwrap_err().to_string();
+    assert!(told.contains("takes no more calls: rank "), "{told}");
+    assert!(told.contains(" gave up: a group of calls was refused when parts of it were sent: "), "{told}");
+    assert_eq!(buffer.download().unwrap(), [0; 8]);
+    assert_eq!(swap(&meet(job, LONG), rank.rank(), 8).unwrap(), other);
+}
+
+/// Sends before the other one has received: whoever is told of that takes no more calls.
+fn cross(job: &Arc<Rendezvous>) {
+    let rank = meet(job, LONG);
+    send(&rank, rank.rank()).unwrap();
+    job.barrier("both have sent").unwrap();
+    match receive(&rank, 8) {
+        Ok(came) => assert_eq!(came, 1 - rank.rank()),
+        Err(told) => {
+            assert!(matches!(told, GroupError::CrossingSends { .. }), "{told}");
+            let told = receive(&rank, 8).unwrap_err().to_string();
+            assert!(told.contains("takes no more calls: rank "), "{told}");
+            job.put("told", b"").unwrap();
+        }
+    }
+    job.get("told").unwrap();
+}
+
 /// Not a test: what rank 1 does.
 #[test]
 fn refused_process() {
@@ -73,6 +106,8 @@ fn refused_process() {
                 }
             }
         }
+        "mixes" => mix(&job),
+        "crosses" => cross(&job),
         scene => panic!("{scene}"),
     }
     job.barrier("end").unwrap();
@@ -134,4 +169,24 @@ fn a_group_that_does_not_fit_gives_no_rank_a_value_of_another_call() {
             assert_eq!(round, came, "{other}");
         }
     }
+}
+
+#[test]
+fn a_refused_group_of_which_parts_were_sent_ends_the_communicator_and_says_why() {
+    let port = free_port();
+    let other = start("mixes", port);
+    let job = join(port, 0, 2);
+    mix(&job);
+    job.barrier("end").unwrap();
+    said(other);
+}
+
+#[test]
+fn a_rank_that_is_told_of_crossing_sends_takes_no_more_calls() {
+    let port = free_port();
+    let other = start("crosses", port);
+    let job = join(port, 0, 2);
+    cross(&job);
+    job.barrier("end").unwrap();
+    said(other);
 }
