@@ -62,7 +62,7 @@ fn mix(job: &Arc<Rendezvous>) {
     assert_eq!(swap(&meet(job, LONG), rank.rank(), 8).unwrap(), other);
 }
 
-/// Sends before the other one has received: whoever is told of that takes no more calls.
+/// Sends before the other one has received: the rank that is told of that takes no more calls.
 fn cross(job: &Arc<Rendezvous>) {
     let rank = meet(job, LONG);
     send(&rank, rank.rank()).unwrap();
