@@ -11,7 +11,7 @@ use kiln_operation::{CollectiveKind, CommunicatorId};
 
 use crate::called_collective::CalledCollective;
 use crate::collective_part::Part;
-use crate::collective_text::called_as_group;
+use crate::collective_text::{called_alone, called_as_group};
 use crate::membership::LocalRank;
 use crate::transfer::{Transfer, TransferCall};
 use crate::transfer_order::{MetTransfer, TransferOrder};
@@ -55,6 +55,8 @@ struct OpenTransfer {
     is_send: bool,
     /// Which call of its rank.
     call: u64,
+    /// What both ranks must call alike.
+    called: String,
     /// What is said of it.
     said: String,
     place: &'static Location<'static>,
@@ -123,14 +125,20 @@ impl CallLog {
         let calls = self.calls();
         let own = calls.ranks.get(&rank).filter(|_| !calls.has_graphs);
         let mut number = own.map_or(0, |own| own.collectives);
+        let mut transfers: Vec<Transfer> = Vec::new();
         for (part, what) in parts.iter().zip(called_as_group(parts)) {
             let mine = CalledCollective::new(rank, &what, place);
             if part.is_pairwise() {
-                let (transfer, _) = transfer_of(rank, own, part);
+                let (first, _) = transfer_of(rank, own, part);
+                // Those of this group that come before it.
+                let before =
+                    transfers.iter().filter(|known| (known.from, known.to) == (first.from, first.to)).count();
+                let transfer = Transfer { number: first.number + before as u64, ..first };
+                transfers.push(transfer);
                 let Transfer { from, to, number } = transfer;
                 let known = calls.open.get(&(from, to, number));
                 let is_other = part.collective.root_rank() == Some(other_rank);
-                if let Some(known) = known.filter(|_| is_other) {
+                if let Some(known) = known.filter(|known| is_other && known.called != what) {
                     let mine = CalledCollective { what: transfer_text(transfer, part), ..mine };
                     let other = CalledCollective::new(other_rank, &known.said, known.place);
                     return Some((mine, other));
@@ -175,7 +183,8 @@ impl Calls {
         let Some(other) = self.open.remove(&(from, to, number)) else {
             self.order.sent("", transfer);
             let said = transfer_text(transfer, part);
-            self.open.insert((from, to, number), OpenTransfer { is_send, call, said, place });
+            let called = called_alone(&part.collective, part.count);
+            self.open.insert((from, to, number), OpenTransfer { is_send, call, called, said, place });
             return None;
         };
         let (sent_in, received_in) = if is_send { (call, other.call) } else { (other.call, call) };

@@ -386,3 +386,45 @@ fn ranks_that_wait_for_one_whose_call_was_refused_are_told_what_it_called() {
         drop((ranks, buffers, rig));
     }
 }
+
+#[test]
+fn a_group_of_transfers_that_is_refused_names_the_two_calls_that_differ() {
+    // Rank 0 is the first or the second to call.
+    for first in [0, 1] {
+        let Ranks { ranks, buffers, rig } = ranks(2);
+        let view = |rank: usize, at: usize, count: usize| buffers[rank].view(at..at + count).unwrap();
+        // Two sends of rank 0 and one of rank 1: the second of rank 0 meets a receive of another length.
+        let group = |rank: usize| {
+            let peer = 1 - rank as u32;
+            let own = &ranks[rank];
+            match rank {
+                0 => own
+                    .send(&view(0, 0, 4), peer)
+                    .and(own.recv(&view(0, 4, 4), peer))
+                    .and(own.send(&view(0, 8, 3), peer))
+                    .submit(),
+                _ => own
+                    .send(&view(1, 0, 4), peer)
+                    .and(own.recv(&view(1, 4, 4), peer))
+                    .and(own.recv(&view(1, 8, 4), peer))
+                    .submit(),
+            }
+        };
+        group(first).unwrap();
+        let told = group(1 - first).unwrap_err();
+        let error = told.to_string();
+        let GroupError::OtherCollective { call, .. } = &told else { panic!("{error}") };
+        let mut calls = [&call.0, &call.1];
+        calls.sort_by_key(|call| call.rank);
+        assert_eq!(
+            calls.map(|call| &*call.what),
+            [
+                "send of 12 bytes (3 f32) from rank 0 to rank 1, transfer 1 between the two",
+                "recv of 16 bytes (4 f32) from rank 0 to rank 1, transfer 1 between the two"
+            ],
+            "{error}"
+        );
+        assert!(error.contains("the count of transfer 1 from rank 0 to rank 1"), "{error}");
+        drop((ranks, buffers, rig));
+    }
+}
