@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use kiln::group::{DeviceCommunicatorConfig, Reduction};
 
+use crate::collective_mistakes::short;
 use crate::rig::Rig;
 
 #[test]
@@ -138,4 +139,25 @@ fn a_send_in_a_graph_and_a_receive_that_is_submitted_are_refused() {
         told.contains("rank 1 and rank 0 differ in the capture of transfer 0 from rank 0 to rank 1"),
         "{told}"
     );
+}
+
+#[test]
+fn a_rank_that_waits_is_told_of_a_graph_that_was_refused_for_another_of_its_calls() {
+    let rig = Rig::new(2, 1);
+    let ranks = rig.group.communicators(&short()).unwrap();
+    let replay = |rank: usize, count: usize| {
+        let communicator = &ranks[rank];
+        let upload = |count: usize| communicator.runtime().upload(&vec![1_u32; count]).unwrap();
+        let (first, second) = (upload(4), upload(count));
+        let mut graph = communicator.runtime().graph();
+        communicator.all_reduce_in_place(&first, Reduction::Sum).record(&mut graph).unwrap();
+        communicator.all_reduce_in_place(&second, Reduction::Sum).record(&mut graph).unwrap();
+        graph.build().unwrap().replay()
+    };
+    let waiting = replay(0, 4).unwrap();
+    assert!(replay(1, 5).is_err());
+    let told = waiting.wait().unwrap_err().to_string();
+    let words = "waits in collective 0, all_reduce of 4 u32, for rank 1, which called all_reduce of 4 u32 there in a graph that was refused: \
+                 its all_reduce of 5 u32 in collective 1 has another count, 5 elements";
+    assert!(told.contains(words), "{told}");
 }

@@ -388,6 +388,49 @@ fn ranks_that_wait_for_one_whose_call_was_refused_are_told_what_it_called() {
 }
 
 #[test]
+fn a_rank_that_waits_is_told_of_a_group_that_was_refused_for_another_of_its_calls() {
+    // Which of the two calls differs.
+    for differs in [0, 1] {
+        let Ranks { ranks, buffers, rig } = ranks(2);
+        let call = |rank: usize, counts: [usize; 2]| {
+            let views =
+                [buffers[rank].view(..counts[0]).unwrap(), buffers[rank].view(8..8 + counts[1]).unwrap()];
+            let [first, second] = views.map(|view| ranks[rank].all_reduce_in_place(&view, Reduction::Sum));
+            first.and(second).submit()
+        };
+        let waiting = call(0, [4, 4]).unwrap();
+        let counts = if differs == 0 { [3, 4] } else { [4, 3] };
+        assert!(call(1, counts).is_err());
+        let told = waiting.wait().unwrap_err().to_string();
+        let own = format!(
+            "waits in collective {differs}, all_reduce of 4 f32, for rank 1, which called all_reduce of 3 f32 there with another count, 3 elements, and was refused"
+        );
+        assert!(told.contains(&own), "{told}");
+        let other = format!(
+            "waits in collective {}, all_reduce of 4 f32, for rank 1, which called all_reduce of 4 f32 there in a group that was refused: its all_reduce of 3 f32 in collective {differs} has another count, 3 elements",
+            1 - differs
+        );
+        assert!(told.contains(&other), "{told}");
+        assert!(!told.contains("has not called it"), "{told}");
+        drop((ranks, buffers, rig));
+    }
+}
+
+#[test]
+fn a_rank_that_waits_for_a_transfer_is_told_of_a_group_that_was_refused_for_another_of_its_calls() {
+    let Ranks { ranks, buffers, rig } = ranks(3);
+    let half = |rank: usize, at: usize, count: usize| buffers[rank].view(6 * at..6 * at + count).unwrap();
+    ranks[0].recv(&buffers[0], 1).submit().unwrap();
+    ranks[2].recv(&half(2, 0, 6), 1).submit().unwrap();
+    assert!(ranks[1].send(&half(1, 0, 5), 0).and(ranks[1].send(&half(1, 1, 6), 2)).submit().is_err());
+    let told = buffers[2].download().unwrap_err().to_string();
+    let words = "waits in transfer 0, recv of 6 f32, for rank 1, which called send of 6 f32 there in a group that was refused: \
+                 its send of 5 f32 in transfer 0 from rank 1 to rank 0 has another count, 5 elements";
+    assert!(told.contains(words), "{told}");
+    drop((ranks, buffers, rig));
+}
+
+#[test]
 fn a_group_of_transfers_that_is_refused_names_the_two_calls_that_differ() {
     // Rank 0 is the first or the second to call.
     for first in [0, 1] {

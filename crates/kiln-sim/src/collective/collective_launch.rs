@@ -1,10 +1,11 @@
 //! Launches of collectives: from the submission to the end.
 
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::{CallingLine, Error, Refusal, Result};
-use kiln_operation::CommunicatorRank;
+use kiln_operation::{CommunicatorId, CommunicatorRank};
 
 use crate::check::access_origin::Mark;
 use crate::check::finding::FindingKind;
@@ -36,6 +37,20 @@ pub(crate) struct CollectiveRun {
     /// Where the program called it, if that is known.
     pub(crate) line: Option<&'static Location<'static>>,
 }
+
+/// A collective of a launch that is refused, since another rank called something else there.
+#[derive(Debug)]
+struct Differing {
+    communicator: CommunicatorId,
+    place: MeetingPlace,
+    called: Description,
+    /// What it differs in, and its own value of that.
+    what: &'static str,
+    value: String,
+}
+
+/// Why a launch is refused, and what differs where that is the reason.
+type Refused = (Error, Option<Box<Differing>>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
@@ -73,24 +88,62 @@ impl State {
         // A single collective that is refused has changed nothing.
         let count: usize = calls.iter().flatten().map(|calls| calls.descriptions.len()).sum();
         let before = (count > 1).then(|| self.communicators.clone());
-        let runs: Result<Vec<_>> = calls
-            .into_iter()
+        let submitted: std::result::Result<Vec<_>, Refused> = calls
+            .iter()
             .map(|calls| calls.map(|calls| self.submit_launch(call, calls, is_captured)).transpose())
             .collect();
-        if let Err(error) = &runs {
-            if let Some(before) = before {
-                let refused = std::mem::replace(&mut self.communicators, before);
-                tasks.iter().filter_map(|task| task.collectives()).for_each(|calls| {
-                    self.communicators.take_refused(&calls.rank, &refused);
-                });
-            }
-            // A launch that is refused for another reason, such as that its communicator was ended, differs from none.
-            if let Some(difference @ Refusal::Disagreement { .. }) = error.refusal() {
+        let (error, differing) = match submitted {
+            Ok(runs) => return Ok(runs),
+            Err(refused) => refused,
+        };
+        if let Some(before) = before {
+            self.communicators = before;
+        }
+        // A launch that is refused for another reason, such as that its communicator was ended, differs from none.
+        if let Some(differing) = differing {
+            self.note_refused(&calls, &differing, is_captured);
+            if let Some(difference) = error.refusal() {
                 let kind = FindingKind::CollectiveMismatch;
                 self.find_object(kind, device, difference.to_string(), None, None);
             }
         }
-        runs
+        Err(error)
+    }
+
+    /// A launch or a graph was refused, since one of its collectives differs: ranks that wait for any of them are told of that.
+    fn note_refused(
+        &mut self,
+        calls: &[Option<&Arc<CollectiveCall>>],
+        differing: &Differing,
+        is_captured: bool,
+    ) {
+        let mut refused: BTreeMap<(CommunicatorId, u32), Vec<Description>> = BTreeMap::new();
+        for calls in calls.iter().flatten() {
+            let known = refused.entry((calls.rank.id, calls.rank.rank)).or_default();
+            known.extend(&calls.descriptions);
+        }
+        let whole = if is_captured { "graph" } else { "group" };
+        let Differing { communicator, place: at, called: wrong, what, value } = differing;
+        for ((id, rank), descriptions) in refused {
+            let Some(known) = self.communicators.get_mut(&id) else { continue };
+            let places = known.next_places(rank, &descriptions);
+            let Some(member) = known.members.get_mut(rank as usize) else { continue };
+            let said = |(place, called): (MeetingPlace, Description)| {
+                let said = if (id, place) == (*communicator, *at) {
+                    format!("called {called} there with another {what}, {value}, and was refused")
+                } else {
+                    let of = match id == *communicator {
+                        true => String::new(),
+                        false => format!(" of communicator {}", communicator.short()),
+                    };
+                    format!(
+                        "called {called} there in a {whole} that was refused: its {wrong} in {at}{of} has another {what}, {value}"
+                    )
+                };
+                (place, said)
+            };
+            member.refused = places.into_iter().zip(descriptions).map(said).collect();
+        }
     }
 
     fn submit_launch(
@@ -98,47 +151,41 @@ impl State {
         call: &'static str,
         calls: &Arc<CollectiveCall>,
         is_captured: bool,
-    ) -> Result<CollectiveRun> {
+    ) -> std::result::Result<CollectiveRun, Refused> {
+        let invalid = |what: String, next| (Error::invalid(call, what, next), None);
         let CommunicatorRank { id, rank, .. } = calls.rank;
         let Some(communicator) = self.communicators.get_mut(&id) else {
             let what = format!("communicator {} is over", id.short());
-            return Err(Error::invalid(call, what, "keep the communicator while it is used"));
+            return Err(invalid(what, "keep the communicator while it is used"));
         };
         if communicator.member(rank).is_some_and(|member| member.is_aborted) {
             let what = format!("rank {rank} of communicator {} was aborted", id.short());
-            return Err(Error::invalid(call, what, "make another communicator"));
+            return Err(invalid(what, "make another communicator"));
         }
         let mut places = Vec::with_capacity(calls.descriptions.len());
         for called in &calls.descriptions {
             let called = Description { is_captured, ..*called };
             let place = communicator.submit(rank, called).map_err(|(place, other_rank, difference)| {
                 let (what, value, other_value) = difference;
-                let which = match place {
-                    MeetingPlace::All(number) => format!("the {what} of collective {number}"),
-                    MeetingPlace::Pair { from, to, number } => {
-                        format!("the {what} of transfer {number} from rank {from} to rank {to}")
-                    }
-                };
-                Error::refused(
-                    call,
-                    Refusal::Disagreement {
-                        communicator: id.short(),
-                        rank,
-                        other_rank,
-                        what: which,
-                        value,
-                        other_value,
-                        next: match what {
-                            "capture" => "put it into a graph on every rank, or on none",
-                            _ => "let all ranks call the same collectives in the same order",
-                        },
+                let differing = Differing { communicator: id, place, called, what, value: value.clone() };
+                let disagreement = Refusal::Disagreement {
+                    communicator: id.short(),
+                    rank,
+                    other_rank,
+                    what: format!("the {what} of {place}"),
+                    value,
+                    other_value,
+                    next: match what {
+                        "capture" => "put it into a graph on every rank, or on none",
+                        _ => "let all ranks call the same collectives in the same order",
                     },
-                )
+                };
+                (Error::refused(call, disagreement), Some(Box::new(differing)))
             })?;
             places.push(place);
         }
         let Some(member) = communicator.members.get_mut(rank as usize) else {
-            return Err(Error::invalid(call, format!("there is no rank {rank}"), "count ranks from 0"));
+            return Err(invalid(format!("there is no rank {rank}"), "count ranks from 0"));
         };
         let number = member.launches;
         member.launches += 1;

@@ -1,6 +1,7 @@
 //! One communicator: its ranks, and where they meet.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,12 +32,46 @@ pub(crate) struct Member {
     pub(crate) is_aborted: bool,
     /// Its program has given it up: it calls nothing more, and what it has called goes on.
     pub(crate) has_departed: bool,
-    /// The last call that was refused, since another rank had called something else: where they were to meet, and what it was.
-    pub(crate) refused: Option<(MeetingPlace, String)>,
+    /// The last call, group or graph that was refused, since another rank had called something else: where each of its calls was to meet those of other ranks, and
+    /// what is said of it there.
+    pub(crate) refused: Vec<(MeetingPlace, String)>,
+    counts: CallCounts,
+}
+
+/// How much a rank has called.
+#[derive(Clone, Debug, Default)]
+struct CallCounts {
     /// Collectives that were submitted, without sends and receives.
     collectives: u64,
     sent: BTreeMap<u32, u64>,
     received: BTreeMap<u32, u64>,
+}
+
+impl CallCounts {
+    /// Where the next call of the rank meets those of other ranks.
+    fn next_place(&self, rank: u32, called: &Description) -> MeetingPlace {
+        use kiln_operation::CollectiveKind::{Recv, Send};
+        let peer = called.collective.root_rank().unwrap_or(0);
+        let next = |known: &BTreeMap<u32, u64>| known.get(&peer).copied().unwrap_or(0);
+        match called.collective.kind() {
+            Send => MeetingPlace::Pair { from: rank, to: peer, number: next(&self.sent) },
+            Recv => MeetingPlace::Pair { from: peer, to: rank, number: next(&self.received) },
+            _ => MeetingPlace::All(self.collectives),
+        }
+    }
+
+    /// The rank has called what meets there.
+    fn take(&mut self, rank: u32, place: MeetingPlace) {
+        match place {
+            MeetingPlace::All(number) => self.collectives = number + 1,
+            MeetingPlace::Pair { from, to, number } if from == rank => {
+                self.sent.insert(to, number + 1);
+            }
+            MeetingPlace::Pair { from, number, .. } => {
+                self.received.insert(from, number + 1);
+            }
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -63,6 +98,17 @@ pub(crate) enum MeetingPlace {
     All(u64),
     /// The nth transfer from one rank to another.
     Pair { from: u32, to: u32, number: u64 },
+}
+
+impl fmt::Display for MeetingPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All(number) => write!(f, "collective {number}"),
+            Self::Pair { from, to, number } => {
+                write!(f, "transfer {number} from rank {from} to rank {to}")
+            }
+        }
+    }
 }
 
 /// One collective of all ranks.
@@ -118,7 +164,7 @@ impl SimCommunicator {
         rank: u32,
         called: Description,
     ) -> Result<MeetingPlace, (MeetingPlace, u32, Difference)> {
-        let place = self.next_place(rank, &called);
+        let place = self.members[rank as usize].counts.next_place(rank, &called);
         let size = self.members.len();
         let known = match place {
             MeetingPlace::All(number) => self.meetings.get(&number).map(|meeting| meeting.first),
@@ -134,9 +180,6 @@ impl SimCommunicator {
         if let Some((other, theirs)) = known
             && let Some(difference) = called.difference(&theirs)
         {
-            let (what, mine, _) = &difference;
-            let said = format!("called {called} there with another {what}, {mine}, and was refused");
-            self.members[rank as usize].refused = Some((place, said));
             return Err((place, other, difference));
         }
         match place {
@@ -144,33 +187,28 @@ impl SimCommunicator {
                 let fresh =
                     || Meeting { first: (rank, called), arrived: vec![None; size], left: 0, arrived_ns: 0 };
                 self.meetings.entry(number).or_insert_with(fresh);
-                self.members[rank as usize].collectives += 1;
             }
             MeetingPlace::Pair { from, to, number } => {
                 let transfer = self.transfers.entry((from, to, number)).or_default();
-                let member = &mut self.members[rank as usize];
-                if rank == from {
-                    transfer.sender = Some(called);
-                    *member.sent.entry(to).or_default() += 1;
-                } else {
-                    transfer.receiver = Some(called);
-                    *member.received.entry(from).or_default() += 1;
+                match rank == from {
+                    true => transfer.sender = Some(called),
+                    false => transfer.receiver = Some(called),
                 }
             }
         }
+        self.members[rank as usize].counts.take(rank, place);
         Ok(place)
     }
 
-    fn next_place(&self, rank: u32, called: &Description) -> MeetingPlace {
-        use kiln_operation::CollectiveKind::{Recv, Send};
-        let member = &self.members[rank as usize];
-        let peer = called.collective.root_rank().unwrap_or(0);
-        let next = |known: &BTreeMap<u32, u64>| known.get(&peer).copied().unwrap_or(0);
-        match called.collective.kind() {
-            Send => MeetingPlace::Pair { from: rank, to: peer, number: next(&member.sent) },
-            Recv => MeetingPlace::Pair { from: peer, to: rank, number: next(&member.received) },
-            _ => MeetingPlace::All(member.collectives),
-        }
+    /// Where calls of a rank would meet those of other ranks, if they were submitted one after the other.
+    pub(crate) fn next_places(&self, rank: u32, called: &[Description]) -> Vec<MeetingPlace> {
+        let mut counts = self.member(rank).map(|member| member.counts.clone()).unwrap_or_default();
+        let next = |called: &Description| {
+            let place = counts.next_place(rank, called);
+            counts.take(rank, place);
+            place
+        };
+        called.iter().map(next).collect()
     }
 
     /// A rank has read what it brings.
@@ -216,7 +254,9 @@ impl SimCommunicator {
     /// Whether a rank has called what meets at a place.
     pub(crate) fn has_called(&self, rank: u32, place: MeetingPlace) -> bool {
         match place {
-            MeetingPlace::All(number) => self.member(rank).is_some_and(|member| member.collectives > number),
+            MeetingPlace::All(number) => {
+                self.member(rank).is_some_and(|member| member.counts.collectives > number)
+            }
             MeetingPlace::Pair { from, to, number } => {
                 let transfer = self.transfers.get(&(from, to, number));
                 let called = |transfer: &Transfer| match rank == from {

@@ -42,16 +42,6 @@ impl Communicators {
         self.by_id.get_mut(id)
     }
 
-    /// Takes over which call of a rank was refused last, from communicators that are given up.
-    pub(crate) fn take_refused(&mut self, rank: &CommunicatorRank, given_up: &Self) {
-        let member = given_up.get(&rank.id).and_then(|communicator| communicator.member(rank.rank));
-        let refused = member.and_then(|member| member.refused.clone());
-        let own = self.get_mut(&rank.id).and_then(|kept| kept.members.get_mut(rank.rank as usize));
-        if let (Some(refused), Some(own)) = (refused, own) {
-            own.refused = Some(refused);
-        }
-    }
-
     /// An id that no communicator of this process has. The same program gets the same ids if it makes its machines in the same order.
     pub(crate) fn new_id(&mut self, seed: u64) -> CommunicatorId {
         let number = self.made.len() as u64 + 1;

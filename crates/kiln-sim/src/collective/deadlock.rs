@@ -140,9 +140,8 @@ impl State {
 fn missing_text(communicator: &SimCommunicator, rank: u32, place: MeetingPlace) -> String {
     let has_called = communicator.has_called(rank, place);
     let member = communicator.member(rank);
-    let refused =
-        member.and_then(|member| member.refused.as_ref()).filter(|(at, _)| *at == place && !has_called);
-    let refused = refused.map(|(_, said)| format!("which {said}"));
+    let refused = member.filter(|_| !has_called).map(|member| &member.refused[..]).unwrap_or_default();
+    let refused = refused.iter().find(|(at, _)| *at == place).map(|(_, said)| format!("which {said}"));
     let why = match member.map(|member| &member.state) {
         Some(_) if communicator.is_gone(rank, place) => {
             let left = "has dropped its communicator or shut down its device";
