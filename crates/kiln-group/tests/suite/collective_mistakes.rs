@@ -471,3 +471,29 @@ fn a_group_of_transfers_that_is_refused_names_the_two_calls_that_differ() {
         drop((ranks, buffers, rig));
     }
 }
+
+/// Not a test: a program whose rank calls something else than another one, and reads the error.
+#[test]
+fn refused_program() {
+    if std::env::var_os("KILN_TEST_REFUSED_PROGRAM").is_none() {
+        return;
+    }
+    let rig = Rig::new(2, 1);
+    let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
+    let buffers: Vec<_> = ranks.iter().map(|rank| rank.runtime().upload(&[1.0_f32; 12]).unwrap()).collect();
+    ranks[0].all_reduce_in_place(&buffers[0], Reduction::Sum).submit().unwrap();
+    let told = ranks[1].all_reduce_in_place(&buffers[1], Reduction::Max).submit().unwrap_err();
+    assert!(matches!(told, GroupError::OtherCollective { .. }), "{told}");
+    ranks[1].all_reduce_in_place(&buffers[1], Reduction::Sum).submit().unwrap();
+    assert_eq!(buffers[0].download().unwrap(), [2.0; 12]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_call_that_was_refused_is_not_told_again_when_the_program_ends() {
+    let mut program = crate::job_rig::helper("collective_mistakes::refused_program");
+    let output = program.env("KILN_TEST_REFUSED_PROGRAM", "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("differ in the reduction of collective 0"), "{said}");
+}

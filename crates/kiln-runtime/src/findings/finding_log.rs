@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::Layer;
 use kiln_driver::{
-    Command, DeviceFinding, Error as DriverError, FindingLine, FindingRule, Object, Site, StreamId,
+    Command, DeviceFinding, Error as DriverError, FindingLine, FindingRule, Object, Refusal, Site, StreamId,
     Submission, Timeout, WaitTarget,
 };
 use kiln_order::{DependencyTracker, Stamp, StreamClock};
@@ -77,6 +77,8 @@ pub(crate) struct KeptFinding {
     followers: Vec<Stamp>,
     /// Once a caller was told: how far the streams had come that were ordered after it.
     told: Option<Vec<Stamp>>,
+    /// A call was refused with it, so that its caller knows of it. It still fails the next wait for all work.
+    is_answered: bool,
 }
 
 /// The layer that sees submissions on their way to the driver.
@@ -130,7 +132,7 @@ impl FindingLog {
     pub(crate) fn unread(&self) -> (Vec<DeviceFinding>, u64) {
         let Some(tracker) = self.tracker() else { return (Vec::new(), 0) };
         let kept = self.read(&tracker);
-        let untold = kept.list.iter().filter(|finding| finding.told.is_none());
+        let untold = kept.list.iter().filter(|finding| finding.told.is_none() && !finding.is_answered);
         (untold.filter_map(KeptFinding::finding).collect(), kept.dropped_unread)
     }
 
@@ -165,6 +167,20 @@ impl FindingLog {
         std::mem::take(&mut kept.list).into()
     }
 
+    /// A call was refused with what was found: a rank that differs from another one.
+    #[cold]
+    fn answer(&self, refusal: &Refusal) {
+        let Some(tracker) = self.tracker() else { return };
+        let said = refusal.to_string();
+        let mut kept = self.read(&tracker);
+        let is_it = |finding: &&mut KeptFinding| {
+            !finding.is_answered && finding.error.finding().is_some_and(|found| found.text.contains(&said))
+        };
+        if let Some(finding) = kept.list.iter_mut().find(is_it) {
+            finding.is_answered = true;
+        }
+    }
+
     fn tracker(&self) -> Option<Arc<DependencyTracker>> {
         self.tracker.get().and_then(Weak::upgrade)
     }
@@ -193,7 +209,7 @@ impl FindingLog {
                 note_finding(&finding.to_string());
             }
             kept.record(&error, at);
-            kept.add(KeptFinding { error, at, followers, told });
+            kept.add(KeptFinding { error, at, followers, told, is_answered: false });
         }
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
         stamps.forget(|stamp| before.covers(stamp));
@@ -329,6 +345,11 @@ impl Layer for FindingLayer {
             (Call::Wait { target: WaitTarget::Findings, .. }, _) => {}
             // Its callers are told of the loss, and may not come back for what it found.
             (_, Err(error)) if error.is_sticky() => drop(self.0.unread()),
+            (Call::Submit { .. }, Err(error)) => {
+                if let Some(refusal @ Refusal::Disagreement { .. }) = error.refusal() {
+                    self.0.answer(refusal);
+                }
+            }
             (Call::Destroy { object: Object::Stream(stream) }, Ok(_)) => self.stamps().forget_stream(*stream),
             _ => {}
         }
