@@ -411,13 +411,14 @@ impl Inner {
         // A rank that the others gave up says that, whatever it was told before.
         if let Some(why) = job.and_then(|job| job.rendezvous.given_up()) {
             let of_job = job.map_or(self.rank.rank, |job| job.rendezvous.rank());
-            let (lost, cause) = (self.rank.rank, given_up_cause(of_job, &why));
-            return CommunicatorRankLost { communicator, lost, cause, late: Vec::new(), can_rebuild: false };
+            return CommunicatorRankLost::own(communicator, self.rank.rank, given_up_cause(of_job, &why));
         }
         let can_rebuild = !job.is_some_and(|job| job.needs(lost));
         let late = job.map(|job| job.late_before(lost.rank)).filter(|late| !late.is_empty());
         let late = late.unwrap_or_else(|| late_ranks(&lost.cause, lost.rank, &communicator));
-        CommunicatorRankLost { communicator, lost: lost.rank, cause: lost.cause.clone(), late, can_rebuild }
+        let can_replace = can_rebuild && !job.is_some_and(|job| job.is_first(lost.rank));
+        let (lost, cause) = (lost.rank, lost.cause.clone());
+        CommunicatorRankLost { communicator, lost, cause, late, can_rebuild, can_replace }
     }
 
     /// Waits a while until a rank is known to be lost.

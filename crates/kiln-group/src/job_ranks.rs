@@ -128,8 +128,12 @@ impl Job {
     /// Whether the ranks cannot meet any more without this rank of the communicator: rank 0 of the job, whose process has ended or is about to. One whose device alone is lost serves the
     /// others further; the process of a thread that panicked most often ends.
     pub(crate) fn needs(&self, lost: &LostRank) -> bool {
-        let keeps_store = self.ranks.get(lost.rank as usize) == Some(&0);
-        keeps_store && (lost.cause.starts_with(PANICKED) || !self.rendezvous.has_store())
+        self.is_first(lost.rank) && (lost.cause.starts_with(PANICKED) || !self.rendezvous.has_store())
+    }
+
+    /// Whether a rank of the communicator is rank 0 of the job, which keeps what the ranks meet at.
+    pub(crate) fn is_first(&self, rank: u32) -> bool {
+        self.ranks.get(rank as usize) == Some(&0)
     }
 
     /// Says that a rank of the communicator leaves as planned, and how many collectives it has submitted, where that can be compared.

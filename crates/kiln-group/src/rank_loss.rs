@@ -6,7 +6,7 @@ use crate::rank_list::listed;
 ///
 /// Tickets of unfinished collectives fail with it, and so do those of work behind them: `error.downcast_ref::<CommunicatorRankLost>()`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}: {cause}; {}", which(self), next(*.can_rebuild, .cause))]
+#[error("{}: {cause}; {}", which(self), next(self))]
 pub struct CommunicatorRankLost {
     /// The communicator, in short.
     pub communicator: String,
@@ -19,6 +19,15 @@ pub struct CommunicatorRankLost {
     /// Whether this rank can go on: not where the lost rank is rank 0 of a job, which keeps what the ranks meet at, unless its process lives and has lost its device alone; nor where the lost
     /// rank is this one, which the others gave up.
     pub can_rebuild: bool,
+    /// Whether a replacement can take the place of the lost rank: not where this rank cannot go on, nor where the lost rank is rank 0 of a job.
+    pub can_replace: bool,
+}
+
+impl CommunicatorRankLost {
+    /// The lost rank is the one that is told.
+    pub(crate) fn own(communicator: String, lost: u32, cause: String) -> Self {
+        Self { communicator, lost, cause, late: Vec::new(), can_rebuild: false, can_replace: false }
+    }
 }
 
 /// The cause where a thread panicked.
@@ -55,8 +64,12 @@ fn which(told: &CommunicatorRankLost) -> String {
     }
 }
 
-fn next(can_rebuild: bool, cause: &str) -> &'static str {
-    match can_rebuild {
+fn next(told: &CommunicatorRankLost) -> &'static str {
+    let cause = &told.cause;
+    match told.can_rebuild {
+        true if !told.can_replace => {
+            "the others go on after `DeviceCommunicator::rebuild`; it is rank 0 of the job, which cannot be replaced"
+        }
         true => {
             "the others go on after `DeviceCommunicator::rebuild`, or after `rebuild_replaced` with a replacement"
         }

@@ -11,7 +11,7 @@ use kiln::group::{DeviceCommunicator, GroupError, Rendezvous, RendezvousError};
 
 use crate::job_rig::{
     Plan, SOON, begin, config, free_port, join, join_with, limits, lose_device, said, stay, sum, told_of,
-    told_of_one, unless_lost,
+    told_of_one, try_sum, unless_lost,
 };
 
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
@@ -180,6 +180,10 @@ fn a_rank_that_left_the_job_is_left_out_by_a_rebuild() {
 /// The device of rank 0 is lost while its process lives: the others cannot wait for a replacement, and go on without it.
 fn loses_the_first_rank(job: &Rendezvous, rank: &DeviceCommunicator) {
     told_of(rank, (0, true));
+    let told = try_sum(rank).unwrap_err();
+    let lost = told.lost_rank().unwrap();
+    let next = "; the others go on after `DeviceCommunicator::rebuild`; it is rank 0 of the job, which cannot be replaced";
+    assert!(!lost.can_replace && lost.to_string().ends_with(next), "{lost}");
     let began = Instant::now();
     let told = rank.rebuild_replaced().unwrap_err().to_string();
     assert!(began.elapsed() < SOON, "{:?}: {told}", began.elapsed());
