@@ -43,6 +43,13 @@ fn memory_of_a_device_in_a_worker_is_not_shared_and_the_error_says_what_to_do_in
 }
 
 #[test]
+fn devices_in_workers_that_are_to_be_ranks_are_told_what_to_do_instead() {
+    let group = DeviceGroup::new([isolated(1), isolated(2)]).unwrap();
+    let told = group.communicators(&Default::default()).unwrap_err().to_string();
+    assert!(told.starts_with("rank 1: ") && told.contains("simulated ranks are devices of one machine: take all devices of the communicator from one `Machine`, none of them in a worker process"), "{told}");
+}
+
+#[test]
 fn memory_of_a_device_in_a_worker_is_not_shared_with_one_of_this_process() {
     let group = DeviceGroup::new([isolated(1), DeviceRuntime::simulated(2).unwrap()]).unwrap();
     for (owner, index) in [(0, 1), (1, 0)] {

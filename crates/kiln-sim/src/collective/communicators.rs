@@ -63,8 +63,7 @@ impl Communicators {
         }
         if !self.made.contains(&rank.id) {
             let what = format!("no device of this simulated machine made the id of communicator {name}");
-            let next =
-                "make the id on a device of the same machine; simulated ranks are devices of one machine";
+            let next = "simulated ranks are devices of one machine: take all devices of the communicator from one `Machine`, none of them in a worker process, and make its id on one of them";
             return Err(Error::invalid(call, what, next));
         }
         let fresh = || SimCommunicator::new(rank.rank, rank.size, rank.deadline);
