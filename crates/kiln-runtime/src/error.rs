@@ -202,13 +202,15 @@ impl fmt::Display for Error {
         if let Some(place) = self.place() {
             write!(f, "{place}: ")?;
         }
-        let told = self.kind().to_string();
+        let mut told = self.kind().to_string();
         f.write_str(&told)?;
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause.filter(|_| f.alternate()) {
             let text = error.to_string();
+            // A cause may say what is below it.
             if !told.contains(&text) {
                 write!(f, ": {text}")?;
+                told.push_str(&text);
             }
             cause = error.source();
         }

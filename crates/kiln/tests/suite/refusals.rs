@@ -7,10 +7,14 @@ use kiln::{
     buffer::{LastWrite, Stale},
     error::{ErrorKind, Misuse},
     launch::{Mismatch, Number, Parameter, ParameterKind, Signature},
+    recovery::{Cause, Phase},
 };
 use kiln_driver::call::CallKind;
 use kiln_driver::layer::{Counting, Layered};
-use kiln_driver::{Access, Driver, EventRequest, ForeignHandle, Image, Object, StreamRequest};
+use kiln_driver::{
+    Access, Code, Driver, Error as DriverError, EventRequest, Fault, ForeignHandle, Image, Object,
+    StreamRequest,
+};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
 use crate::order::kernels::{Kernels, LIBRARY, library};
@@ -451,4 +455,16 @@ fn everything_after_shutdown() {
     let Scene { machines, driver, gpu, kernels, to, from, other, foreign } = scene;
     drop((gpu, driver, kernels, to, from, other, foreign));
     assert!(machines.iter().all(|machine| machine.finish().is_clean()));
+}
+
+#[test]
+fn the_alternate_form_of_an_error_says_a_cause_once() {
+    let lost =
+        DriverError::lost("wait", Fault { code: Code::ILLEGAL_ADDRESS, detail: "its worker ended".into() });
+    let cause = Arc::new(Cause::new(lost.clone()));
+    let not_ready = ErrorKind::NotReady { phase: Phase::Rebuilding, cause: cause.clone() };
+    for kind in [not_ready, ErrorKind::Faulted { cause }] {
+        let error = Error::new(kind);
+        assert_eq!(format!("{error:#}"), format!("{error}: {lost}"));
+    }
 }
