@@ -8,7 +8,7 @@ use kiln::{GpuRef, Stream};
 use crate::rank_scenes::within;
 use crate::rig::Rig;
 
-/// What a buffer holds, read on a stream of its own.
+/// What a buffer holds, read on a separate stream.
 fn read(buffer: &GpuRef<u32>, stream: &Stream) -> Vec<u32> {
     let mut values = vec![0; buffer.len()];
     buffer.download_into_on(stream, &mut values).unwrap();

@@ -438,20 +438,12 @@ impl<'a> Launch<'a> {
     }
 
     #[inline(always)]
-    fn lane(&self) -> Result<&'a StreamState> {
+    pub(super) fn lane(&self) -> Result<&'a StreamState> {
         match (self.target.stream, self.home) {
             (Some(stream), _) if !stream.belongs_to(self.runtime) => Err(foreign(stream)),
             (Some(stream), _) => Ok(stream.lane()),
             (None, Some((block, _))) => Ok(block.home(self.runtime)),
             (None, None) => Ok(self.runtime.main_stream().lane()),
-        }
-    }
-
-    /// Records an event behind what the stream of the launch has, if none stands there: who waits for that work does not wait for this launch then. What goes wrong here goes
-    /// wrong in the launch, too, or makes such a wait longer.
-    pub(super) fn mark_earlier_work(&self) {
-        if let Ok(lane) = self.lane() {
-            let _ = self.runtime.tracker().mark_end(lane);
         }
     }
 }

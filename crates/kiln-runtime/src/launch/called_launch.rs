@@ -21,7 +21,10 @@ pub unsafe fn submit_called_at(launch: &mut Launch<'_>, line: &'static Location<
     unsafe { launch.submit_counted(line, (labelled, StreamState::note_launch)) }
 }
 
-/// Lets earlier work of the launch's stream be waited for without the launch, which waits for something else itself.
+/// Records an event behind what the stream of the launch has, if none stands there: who waits for that work does not wait for this launch then, which waits for something
+/// else itself. What goes wrong here goes wrong in the launch, too, or makes such a wait longer.
 pub fn mark_earlier_work(launch: &Launch<'_>) {
-    launch.mark_earlier_work();
+    if let Ok(lane) = launch.lane() {
+        let _ = launch.runtime.tracker().mark_end(lane);
+    }
 }
