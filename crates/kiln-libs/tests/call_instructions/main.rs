@@ -105,9 +105,9 @@ on_machine! {
         let [with_lock, product, prepared] = fewest[..] else { panic!("{rounds:?}") };
         assert!(with_lock >= CALLS, "a lock is counted: {rounds:?}");
         assert_eq!((product, prepared), (0, 0), "{rounds:?}");
-        // What else is looked at: calls of the system are none of a product, either, and it has instructions in this program.
+        // A product reads no clock and calls the system for nothing, but for the three calls that the marks make.
         for round in rounds.iter().skip(ROUNDS) {
-            assert!(round.system_calls == 0 && round.clock_reads == 0 && !round.places.is_empty(), "{round:?}");
+            assert!(round.system_calls <= 3 && round.clock_reads == 0 && !round.places.is_empty(), "{round:?}");
         }
     }
 
