@@ -74,7 +74,9 @@ fn square(buffer: &GpuRef<f64>) -> Matrix<'_, f64> {
 
 macro_rules! variant {
     ($name:literal, |$with:ident, $of:ident| $call:expr) => {
-        ($name, |$with, $of| drop($call.submit().unwrap()))
+        ($name, |$with, $of| {
+            let _ticket = $call.submit().unwrap();
+        })
     };
 }
 
@@ -83,7 +85,7 @@ macro_rules! product {
         ($name, |with, $of| {
             let ($a, $b, $c) = (square(&$of.a), square(&$of.b), square(&$of.c));
             let $call = with.blas.matmul($first, $second, $result);
-            drop($changed.submit().unwrap());
+            $changed.submit().unwrap();
         })
     };
     ($name:literal, |$a:ident, $b:ident, $c:ident| ($first:expr, $second:expr, $result:expr)) => {

@@ -316,9 +316,14 @@ fn words_that_small_floats_do_not_take_are_told() {
 fn bytes_are_made_of_bf16_and_bf16_of_bytes() {
     let header = ".version 8.0\n.target sm_90";
     let pairs: Vec<[u32; 2]> = (0..=0xffff).map(|bits| [bits, 0]).collect();
-    let rounds: [(&str, fn(f64) -> f64); 4] =
-        [("rni", f64::round_ties_even), ("rzi", f64::trunc), ("rmi", f64::floor), ("rpi", f64::ceil)];
-    for (rounding, round) in rounds {
+    let rounds = ["rni", "rzi", "rmi", "rpi"];
+    let round = |value: f64, rounding: &str| match rounding {
+        "rni" => value.round_ties_even(),
+        "rzi" => value.trunc(),
+        "rmi" => value.floor(),
+        _ => value.ceil(),
+    };
+    for rounding in rounds {
         for (kind, low, high) in [("s8", -128.0, 127.0), ("u8", 0.0, 255.0)] {
             let widened = kind.replace('8', "32");
             let instruction = format!(
@@ -327,7 +332,7 @@ fn bytes_are_made_of_bf16_and_bf16_of_bytes() {
             let answers = run(header, &instruction, &pairs).unwrap();
             for (bits, answer) in (0_u32..).zip(answers) {
                 let value = f64::from(f32::from_bits(bits << 16));
-                let wanted = if value.is_nan() { 0.0 } else { round(value).clamp(low, high) };
+                let wanted = if value.is_nan() { 0.0 } else { round(value, rounding).clamp(low, high) };
                 assert_eq!(f64::from(answer as i32), wanted, "{rounding} {kind} of {value} ({bits:#x})");
             }
         }

@@ -24,7 +24,7 @@ pub enum FailureCause {
     /// The test returned this error, or the device did when the test was over.
     Error(crate::Error),
     /// The simulated device found something: a race, an access out of bounds, a stream that was not given back.
-    Findings(SimReport),
+    Findings(Box<SimReport>),
     /// Buffers outlived the test.
     Leak {
         /// How much memory they hold.

@@ -103,12 +103,12 @@ impl SeededTest {
             Some(Box::new(report)).filter(|report| !report.is_clean())
         };
         let findings = match outcome {
-            Ok(()) => machine.finish(),
+            Ok(()) => Box::new(machine.finish()),
             Err(cause @ (FailureCause::Panic(_) | FailureCause::Leak { .. })) => {
                 return Err((cause, found()));
             }
             Err(cause) => match found() {
-                Some(report) => *report,
+                Some(report) => report,
                 None => return Err((cause, None)),
             },
         };

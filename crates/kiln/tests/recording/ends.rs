@@ -49,7 +49,9 @@ fn child() {
     }
     if role == "many fills" {
         let buffer = gpu.zeros::<u32>(64).unwrap();
-        (0..2000).for_each(|value| drop(buffer.fill(value).unwrap()));
+        for value in 0..2000 {
+            buffer.fill(value).unwrap();
+        }
         gpu.synchronize().unwrap();
         assert_eq!(buffer.download().unwrap(), [1999; 64]);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use kiln::DeviceRuntime;
+use kiln::{DeviceRuntime, Ticket};
 use kiln_runtime::internal::recording_switch_reads;
 
 use crate::Recorded;
@@ -138,15 +138,17 @@ fn a_launch_that_is_not_recorded_asks_once_whether_it_is() {
         let mut launch = gpu.launch(&kernel);
         launch.grid(1).block(1);
         // SAFETY: the kernel does nothing.
-        drop(unsafe { launch.submit() }.unwrap());
+        unsafe { launch.submit() }.unwrap()
     };
-    let asked = |work: &dyn Fn()| {
+    let asked = |work: &dyn Fn() -> Ticket| {
         let before = recording_switch_reads();
-        (0..10).for_each(|_| work());
+        for _ in 0..10 {
+            work();
+        }
         recording_switch_reads() - before
     };
     assert_eq!(asked(&launch), 10, "a launch");
-    assert_eq!(asked(&|| drop(to.fill(1).unwrap())), 20, "a fill");
-    assert_eq!(asked(&|| drop(to.copy_from(&from).unwrap())), 20, "a copy");
+    assert_eq!(asked(&|| to.fill(1).unwrap()), 20, "a fill");
+    assert_eq!(asked(&|| to.copy_from(&from).unwrap()), 20, "a copy");
     gpu.synchronize().unwrap();
 }
